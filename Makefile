@@ -16,6 +16,7 @@ help:
 
 #: make            the library, the command and the Python module, in build/
 #: make demo       open a program and run it
+#: make train      train the demo's network from random weights
 #: make test       all tests; ends with `N passed, N failed`
 #: make bench      a table against PyTorch where it is there; build/bench.json
 #: make fuzz       fuzz the readers; SECONDS=600 each
@@ -39,6 +40,9 @@ setup-tests:
 
 demo: all
 	@sh tools/demo.sh $(BUILD)
+
+train: all
+	@$(BUILD)/examples/digits/train_digits examples/digits/digits.pt $(BUILD)/trained.pt
 
 test: setup-tests $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS) --quiet
@@ -82,4 +86,4 @@ endif
 clean:
 	@rm -rf $(BUILD) build-*
 
-.PHONY: all help setup setup-tests demo test bench fuzz nightly size status format install clean
+.PHONY: all help setup setup-tests demo train test bench fuzz nightly size status format install clean

@@ -16,6 +16,8 @@ typedef struct call_args {
 
 /* Parse --method and argv[1..]; returns false with *code set after printing the reason. */
 bool call_parse(cli *c, const char *verb, call_args *a, int *code);
+/* Call the only function of a text file if no method was named. */
+void call_default_method(const char *model, const rush_module *m, call_args *a);
 /* complete.c: fill in the program's sample inputs if there are no arguments and it needs some;
  * returns false with *code set after printing what is needed. */
 bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, call_args *a,

@@ -14,7 +14,7 @@ static const struct verb {
   int (*run)(cli *c);
 } verbs[] = {{"run", cli_run},         {"verify", cli_verify}, {"bench", cli_bench},
              {"profile", cli_profile}, {"show", cli_show},     {"script", cli_script},
-             {"record", cli_record}};
+             {"record", cli_record},   {"gradcheck", cli_gradcheck}};
 
 int cli_exit(rush_status st)
 {
@@ -288,13 +288,25 @@ static int dtype_option(cli *c, const char *value)
            : 0;
 }
 
+/* Read --check; returns 0, or an exit code. */
+static int check_option(cli *c, bool is_show)
+{
+  static const char *const checks[] = {"structure", "full", NULL};
+  const char *value;
+
+  if ((is_show && has_bare_check(c)) || !(value = cli_option(c, "--check")))
+    return 0;
+  if (strcmp(value, "full") != 0 && strcmp(value, "structure") != 0)
+    return cli_bad_choice("--check", value, checks, "structure or full");
+  c->load.check_full = *value == 'f';
+  return 0;
+}
+
 /* Read common options into c and the context's options.  Returns 0, or an exit code. */
 static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
   static const char *const levels[] = {"native", "portable", "avx2", "avx512", NULL};
-  static const char *const executors[] = {"simple", "specialising", NULL}, *const checks[] = {
-                                                                             "structure", "full",
-                                                                             NULL};
+  static const char *const executors[] = {"simple", "specialising", NULL};
   const char *value;
   int code;
   double n;
@@ -320,11 +332,8 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
       return cli_usage(NULL, "--max-bytes takes a number of bytes, not '%s'", value);
     o->limit_bytes = (size_t)n;
   }
-  if (!(is_show && has_bare_check(c)) && (value = cli_option(c, "--check"))) {
-    if (strcmp(value, "full") != 0 && strcmp(value, "structure") != 0)
-      return cli_bad_choice("--check", value, checks, "structure or full");
-    c->load.check_full = *value == 'f';
-  }
+  if ((code = check_option(c, is_show)) != 0)
+    return code;
   if ((value = cli_option(c, "--cpu"))) {
     int found = -1;
     for (int i = 0; i < 4; i++)
@@ -346,6 +355,7 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
     c->load.program = cli_option(c, "--program"); /* show.c reads its own */
   c->load.copy = cli_flag(c, "--copy");
   o->no_reuse = cli_flag(c, "--no-reuse");
+  o->plan_first = cli_flag(c, "--plan-first");
   c->json = cli_flag(c, "--json");
   return 0;
 }
@@ -358,8 +368,9 @@ static int no_verb(const char *word)
     return cli_usage(NULL, "the verb comes before the options: rushlight VERB MODEL %s", word);
   if (near)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
-  return cli_usage(NULL, "there is no verb '%s': run, record, verify, bench, profile, show, script",
-                   word);
+  return cli_usage(
+    NULL, "there is no verb '%s': run, record, verify, bench, profile, gradcheck, show, script",
+    word);
 }
 
 /* True for a word that can only be a model's name: with a dot or slash, and not an option. */

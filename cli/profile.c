@@ -1,4 +1,4 @@
-/* profile.c -- rushlight profile: where the time of a call goes: tables in the terminal, a trace
+/* profile.c -- rushlight profile: how a call spends its time: tables in the terminal, a trace
  * for ui.perfetto.dev. */
 #include "costs.h"
 

@@ -64,6 +64,12 @@ bool call_parse(cli *c, const char *verb, call_args *a, int *code)
   return true;
 }
 
+void call_default_method(const char *model, const rush_module *m, call_args *a)
+{
+  if (is_text(model) && strcmp(a->method, "forward") == 0 && rush_module_n_methods(m) == 1)
+    a->method = rush_module_method_name(m, 0);
+}
+
 void call_free(call_args *a)
 {
   for (size_t i = 0; i < a->n_args; i++)
@@ -108,7 +114,7 @@ static int print_result(cli *c, const run_output *to, rush_value result)
 }
 
 /* Write the result to a file, or to the terminal; the limit was only for the call. */
-static int give_result(cli *c, const run_output *to, rush_value result)
+static int write_result(cli *c, const run_output *to, rush_value result)
 {
   rush_error err = RUSH_ERROR_INIT;
 
@@ -133,7 +139,7 @@ static int call_method(cli *c, rush_module *m, const call_args *a, run_output *t
     return cli_report(c, &err);
   if (to->memory)
     memory_print(&to->used, c);
-  code = give_result(c, to, result);
+  code = write_result(c, to, result);
   rush_value_release(result);
   return code;
 }
@@ -146,8 +152,7 @@ static int call_model(cli *c, const char *model, run_output *to, call_args *a)
 
   if (!cli_load(c, model, &m, &err))
     return cli_report(c, &err);
-  if (is_text(model) && strcmp(a->method, "forward") == 0 && rush_module_n_methods(m) == 1)
-    a->method = rush_module_method_name(m, 0); /* the file's only function */
+  call_default_method(model, m, a);
   if (call_complete(c, "run", model, m, a, &code))
     code = call_method(c, m, a, to);
   rush_module_release(m);

@@ -196,6 +196,7 @@ static const struct view {
              {"--digest", RUSH_DUMP_DIGEST, false},
              {"--optimized", RUSH_DUMP_OPTIMIZED, true},
              {"--groups", RUSH_DUMP_GROUPS, true},
+             {"--phases", RUSH_DUMP_PHASES, true},
              {"--asm", RUSH_DUMP_ASM, true},
              {"--program", RUSH_DUMP_JSON, true},
              {"--signature", RUSH_DUMP_SIGNATURE, true}};
@@ -220,10 +221,25 @@ static int take_view(cli *c, const char *first, const struct view **out)
   return EXIT_OK;
 }
 
+/* Open the model, with the words after it as a call's arguments.  Returns EXIT_OK, then *m and *a
+ * are the caller's, or another exit code. */
+static int open_for_call(cli *c, const char *method, rush_module **m, call_args *a)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  int code;
+
+  if (!call_parse(c, "show", a, &code))
+    return code;
+  a->method = method ? method : "forward";
+  if (cli_load(c, c->argv[0], m, &err))
+    return EXIT_OK;
+  call_free(a);
+  return cli_report(c, &err);
+}
+
 /* Run --html [--profile]: words after the model are then a call's arguments. */
 static int show_page(cli *c, const char *path, bool is_profiled)
 {
-  rush_error err = RUSH_ERROR_INIT;
   const char *method = cli_option(c, "--method");
   const struct view *view;
   rush_module *m;
@@ -239,16 +255,49 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   if (c->argc < 1 || (c->argc > 1 && !is_profiled && c->argv[1][0] != '-'))
     return cli_usage("show",
                      "--html takes one model file; with --profile also the arguments of a call");
-  if (!call_parse(c, "show", &a, &code))
+  if ((code = open_for_call(c, method, &m, &a)) != EXIT_OK)
     return code;
-  a.method = method ? method : "forward";
-  if (!cli_load(c, c->argv[0], &m, &err)) {
-    call_free(&a);
-    return cli_report(c, &err);
-  }
   code = cli_page(c, m, path, is_profiled ? &a : NULL, method);
   rush_module_release(m);
   call_free(&a);
+  return code;
+}
+
+/* Make three calls: the first is interpreted, the second makes the plan, the third runs it. */
+static int call_thrice(cli *c, rush_module *m, const call_args *a)
+{
+  for (int i = 0; i < 3; i++) {
+    rush_error err = RUSH_ERROR_INIT;
+    rush_value result;
+    if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, NULL,
+                               &result, &err) != RUSH_OK)
+      return cli_report(c, &err);
+    rush_value_release(result);
+  }
+  return EXIT_OK;
+}
+
+/* Run --plan: words after the model are the arguments of calls that are made first. */
+static int show_plans(cli *c, const char *method)
+{
+  const struct view *view;
+  call_args a = {0};
+  rush_module *m;
+  int code;
+
+  c->load.program = program_name(c);
+  code = cli_flag(c, "--check") ? two_views("--plan", "--check") : take_view(c, "--plan", &view);
+  if (code != EXIT_OK)
+    return code;
+  if (c->argc < 1)
+    return cli_usage("show", "--plan takes a model file, and the arguments of a call");
+  if ((code = open_for_call(c, method, &m, &a)) != EXIT_OK)
+    return code;
+  if (call_complete(c, "show", c->argv[0], m, &a, &code) &&
+      (code = call_thrice(c, m, &a)) == EXIT_OK)
+    code = dump(c, m, RUSH_DUMP_PLANS, a.method);
+  call_free(&a);
+  rush_module_release(m);
   return code;
 }
 
@@ -294,6 +343,8 @@ int cli_show(cli *c)
   if (path || is_profiled)
     return cli_usage("show", "%s requires --html", path ? "--output" : "--profile");
   const char *method = cli_option(c, "--method");
+  if (cli_flag(c, "--plan"))
+    return show_plans(c, method);
   c->load.program = program_name(c);
   int code = take_view(c, NULL, &view);
   bool is_check = code == EXIT_OK && cli_flag(c, "--check");

@@ -25,7 +25,7 @@ typedef struct statistics {
 } statistics;
 
 /* Compute one number of a tensor, by an operator of the table. */
-static bool ask_number(shower *s, const char *op, rush_value t, double *out)
+static bool compute_number(shower *s, const char *op, rush_value t, double *out)
 {
   rush_value made, args[2] = {t, rush_value_int(RUSH_FLOAT64)}, wide;
   size_t n;
@@ -81,16 +81,16 @@ static bool measure_statistics(shower *s, rush_value v, statistics *out)
   if (rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err) !=
       RUSH_OK)
     return false;
-  bool ok = ask_number(s, "aten::min", wide, &out->min) &&
-            ask_number(s, "aten::max", wide, &out->max) &&
-            ask_number(s, "aten::mean", wide, &out->mean);
+  bool ok = compute_number(s, "aten::min", wide, &out->min) &&
+            compute_number(s, "aten::max", wide, &out->max) &&
+            compute_number(s, "aten::mean", wide, &out->mean);
   out->std = NAN;
   if (ok && rush_tensor_n_elems(v.as.tensor) > 1)
-    ok = ask_number(s, "aten::std", wide, &out->std);
+    ok = compute_number(s, "aten::std", wide, &out->std);
   if (ok && isnan(out->mean)) {
     ok =
       rush_op_call(s->c->context, "aten::isnan", &wide, 1, NULL, 0, &nan, 1, &n, s->err) == RUSH_OK;
-    ok = ok && (ask_number(s, "aten::sum", nan, &n_nan), true);
+    ok = ok && (compute_number(s, "aten::sum", nan, &n_nan), true);
     if (ok)
       rush_value_release(nan);
   }

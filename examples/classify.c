@@ -1,4 +1,4 @@
-/* classify.c -- the main job from C: open a model, give it memory of ours, read the result.
+/* classify.c -- the main job from C: open a model, pass our own memory, read the result.
  *
  *   cc classify.c $(pkg-config --cflags --libs rushlight) -o classify
  *   ./classify tests/data/digits.pt        # or digits.pt2: the same calls

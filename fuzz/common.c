@@ -105,7 +105,7 @@ context_options fuzz_options(fuzz_counter *count)
 void fuzz_check_blocks(const fuzz_counter *count)
 {
   if (count->n_blocks != 0 && __lsan_do_leak_check)
-    __lsan_do_leak_check(); /* says where it was allocated, and exits */
+    __lsan_do_leak_check(); /* prints where it was allocated, and exits */
   fuzz_demand(count->n_blocks == 0, "memory is held after the context");
 }
 

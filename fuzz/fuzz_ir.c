@@ -1,4 +1,4 @@
-/* Graph text: a text that is accepted gives a valid graph, also when copied, and prints to a text
+/* Graph text: a text that is accepted becomes a valid graph, also when copied, and prints to a text
  * that reads and prints the same. */
 #include "fuzz.h"
 

@@ -256,7 +256,7 @@ static bool call_once(const op *o, str bytes)
   cx.grad_mode = wild_pick(&w, 2);
   const uint32_t n_args = sc->n_args + (sc->is_vararg ? wild_pick(&w, MAX_MORE_ARGS) : 0);
   rush_status st = make_args(&w, o, n_args, args);
-  wild_done(&w); /* arguments that nothing else holds may give their buffers away */
+  wild_done(&w); /* an operator may reuse the buffers of arguments that nothing else holds */
   if (st == RUSH_OK) {
     rush_call c = {.cx = &cx,
                    .op = o,

@@ -403,8 +403,8 @@ static const char *const templates[] = {
   "@torch.jit.ignore\ndef $($):\n|return @\n",
   "@torch.jit.export\ndef $(self, $: ^) -> ^:\n|return self.$\n",
   "@staticmethod\ndef $($: ^):\n|return @\n",
-  "class $:\n|def __init__(self, $: ^):\n||self.$ = @\n||self.$: ^ = @\n|def $(self):\n||return "
-  "self.$\n",
+  ("class $:\n|def __init__(self, $: ^):\n||self.$ = @\n||self.$: ^ = @\n"
+   "|def $(self):\n||return self.$\n"),
   "class $(Enum):\n|A = #\n|B = @\n",
   "class $(NamedTuple):\n|$: ^\n|$: ^ = @\n",
   "@torch.jit.interface\nclass $:\n|def $(self, $: ^) -> ^:\n||pass\n",

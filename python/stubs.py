@@ -225,10 +225,12 @@ from typing import NamedTuple
 
 from ._rushlight import Tensor
 '''
-NAMES_HEAD = '''"""The functions of torch that the operator table has (written at build time)."""
+NAMES_HEAD = '''"""Names from the operator table (written at build time).
 
-FUNCTIONS = frozenset(
-    """
+FUNCTIONS: the functions of torch that the table has. KNOWN: the paths of objects that mean something
+in TorchScript (src/ops/table/names.py). MODULES: those of torch whose functions are operators, except
+for PYTHON, which stay Python functions."""
+
 '''
 IGNORED = "  # type: ignore[assignment]"
 TUPLE = set(dir(tuple))
@@ -269,8 +271,17 @@ def main(argv: list[str]) -> None:
     write("functions.pyi", text.replace("# FUNCTIONS\n", "\n".join(lines) + "\n"))
     write(
         "_names.py",
-        NAMES_HEAD + "\n".join(f"    {name}" for name in names) + '\n    """.split()\n)\n',
+        NAMES_HEAD
+        + listed("FUNCTIONS", names)
+        + listed("KNOWN", table.names.live("op", "form", "cast", "tensor", "body"))
+        + listed("MODULES", table.names.live("module"))
+        + listed("PYTHON", table.names.live("host")),
     )
+
+
+def listed(name: str, words: list[str]) -> str:
+    lines = "".join(f"    {word}\n" for word in words)
+    return f'{name} = frozenset(\n    """\n{lines}    """.split()\n)\n'
 
 
 def read(path: str) -> str:

@@ -295,7 +295,7 @@ def break_program_line(line: str) -> list[str]:
     )
     if bare and joins_at_top(bare[2]):
         line = f"{bare[1]}({bare[2]}){bare[3]}"
-    places: list[tuple[int, int, int]] = []  # brackets, minus the column, where the rest goes
+    places: list[tuple[int, int, int]] = []  # brackets, minus the column of the rest
     opened: list[int] = []
     quote = ""
     for i, c in enumerate(line[:WIDTH]):

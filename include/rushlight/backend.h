@@ -130,6 +130,20 @@ typedef struct rush_result {
   void *data;          /* where to write; uninitialised */
 } rush_result;
 
+/* What is known of the tensors of a type: Float(2, *, device=cpu).  Each field may be unknown. */
+#define RUSH_TYPE_DIMS 16
+#define RUSH_STRIDE_UNKNOWN INT64_MIN
+typedef struct rush_type_facts {
+  int32_t dtype;         /* rush_dtype; -1: unknown */
+  int32_t n_dims;        /* at most RUSH_TYPE_DIMS; -1: unknown */
+  int32_t device_kind, device_index; /* as in device_make; kind -1: unknown */
+  int32_t requires_grad; /* 1: yes, 0: no, -1: unknown */
+  int32_t defined;       /* 1: a tensor, 0: an undefined one, -1: unknown */
+  int32_t contiguous;    /* 1: row-major, also where sizes are unknown; -1: unknown */
+  int64_t sizes[RUSH_TYPE_DIMS];   /* -1: unknown */
+  int64_t strides[RUSH_TYPE_DIMS]; /* in elements; RUSH_STRIDE_UNKNOWN */
+} rush_type_facts;
+
 /* Properties of a dtype. */
 enum {
   RUSH_DTYPE_IS_FLOAT = 1,
@@ -433,7 +447,7 @@ typedef struct rush_backend_api {
   rush_status (*node_named_input)(const rush_node *n, const char *name,
                                   const rush_graph_value **out, rush_error *err);
   /* Attributes in the order in which they were set; the one of prim::Constant is "value".  The
-   * kinds are PyTorch's: i f s t c ty, is fs ss ts tys, g, ival. */
+   * kinds are PyTorch's: i f s t c ty, is fs ss ts tys, g gs, ival. */
   const char *(*node_attr_name)(const rush_node *n, size_t i); /* NULL: no more */
   const char *(*node_attr_kind)(const rush_node *n,
                                 const char *name); /* static; NULL: there is none */
@@ -676,6 +690,46 @@ typedef struct rush_backend_api {
    * was cancelled; some pieces may then be missing. */
   rush_status (*call_parallel)(rush_call *call, int64_t n, int64_t grain,
                                void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
+
+  /* -- Types of tensors ------------------------------------------------------------------------ */
+
+  /* Get what is known of the type's tensors; nothing for a type that is not Tensor. */
+  void (*type_facts)(const rush_type *t, rush_type_facts *out);
+  /* Make the type of tensors with these facts: *out is new. */
+  rush_status (*type_of_facts)(rush_context *c, const rush_type_facts *facts,
+                               const rush_type **out, rush_error *err);
+
+  /* -- Attributes that are graphs -------------------------------------------------------------- */
+
+  size_t (*node_attr_n_graphs)(const rush_node *n, const char *name); /* of kind "g" or "gs" */
+  /* Get graph i of an attribute; *out is a copy. */
+  rush_status (*node_attr_graph_at)(const rush_node *n, const char *name, size_t i,
+                                    rush_graph **out, rush_error *err);
+  /* Set an attribute to copies of the graphs: of kind "gs" if `list`, else "g", which is one graph.
+   * "Subgraph" of a group, a task, prim::DifferentiableGraph or prim::FallbackGraph is what the
+   * node runs. */
+  rush_status (*node_set_attr_graphs)(const rush_node *n, const char *name,
+                                      const rush_graph *const *graphs, size_t n_graphs, bool list,
+                                      rush_error *err);
+
+  /* -- What ran -------------------------------------------------------------------------------- */
+
+  /* Copy the graph that the last outer call of a module's method (NULL: "forward"), or of a
+   * function, ran: after all passes, those of a plan included (docs/executors.md). */
+  rush_status (*graph_of_last_call)(rush_module *m, const char *method, rush_graph **out,
+                                    rush_error *err);
+  rush_status (*graph_of_last_function_call)(rush_function *f, rush_graph **out, rush_error *err);
+
+  /* -- Differentiation ------------------------------------------------------------------------- */
+
+  /* Differentiate a graph by the operators' gradients: *f is g with further outputs, which *df
+   * reads; *df computes gradients of g's inputs from those of f's outputs, and returns one value, a
+   * tuple if there are several.  *numbers (int[][]) says what is what, as PyTorch's Gradient does:
+   * {the number of g's outputs}, the outputs of f whose gradients df takes, the inputs and the
+   * outputs of f that it takes behind them, the inputs of f whose gradients it returns.  All three
+   * are new. */
+  rush_status (*graph_differentiate)(const rush_graph *g, rush_graph **f, rush_graph **df,
+                                     rush_value *numbers, rush_error *err);
 } rush_backend_api;
 
 /* True if the library that owns the table has the function. */

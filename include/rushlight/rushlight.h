@@ -298,11 +298,14 @@ typedef struct rush_context_options {
   /* return freed tensor data to the allocator at once: for allocators that cache themselves, and to
    * find leaks */
   bool no_cache;
+  /* 1: make plans (docs/executors.md) at the first call with new facts, not at the second: for
+   * tests, and for programs whose second call must not take long */
+  size_t plan_first;
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                   \
   {                                                                                 \
     sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, \
-      RUSH_CPU_NATIVE, false, RUSH_EXECUTOR_DEFAULT, 0, false                       \
+      RUSH_CPU_NATIVE, false, RUSH_EXECUTOR_DEFAULT, 0, false, 0                \
   }
 
 /* Create a context.  `options` NULL: all defaults.  *out is new. */
@@ -313,6 +316,12 @@ RUSH_API void rush_context_release(rush_context *c);
  * are released. The next use of a NULL context makes a new one.  Do not call this while the default
  * context is in use; release values and texts made in it before. */
 RUSH_API void rush_context_release_default(void);
+/* Choose how calls make plans from now on, in all threads (docs/executors.md): not at all (`off`:
+ * the code that runs is that of any arguments), or at most n_exact for the sizes that arguments of
+ * the same dtypes and ranks have had, and n_wide behind them that leave sizes open (0: none).  At
+ * first 1 and 1.  PyTorch's STATIC and DYNAMIC of set_fusion_strategy. */
+RUSH_API void rush_context_set_plan_limits(rush_context *c, bool off, int n_exact, int n_wide);
+RUSH_API void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int *n_wide);
 /* Set the number of threads that operators may use, at least 1; it includes the calling thread. */
 RUSH_API void rush_context_set_threads(rush_context *c, int n_threads);
 RUSH_API int rush_context_get_threads(rush_context *c);
@@ -903,7 +912,12 @@ typedef enum rush_dump {
   RUSH_DUMP_BYTECODE_JSON,
   /* {"functions": [{"name", "groups": [{"operator", "pc", "at", "lines": [{"address", "bytes",
    * "text"} | {"label"} | {"text"}]}]}]} */
-  RUSH_DUMP_ASM_JSON
+  RUSH_DUMP_ASM_JSON,
+  /* the plans that calls have made so far: how often each ran, what it assumes of arguments and
+   * attributes, and its graph (docs/executors.md) */
+  RUSH_DUMP_PLANS,
+  /* the graph of a method after each phase of PyTorch's executors, with the tables of the phases */
+  RUSH_DUMP_PHASES
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method,
                                       char **out, rush_error *err) RUSH_CHECKED;

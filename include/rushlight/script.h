@@ -178,6 +178,19 @@ RUSH_API rush_status rush_unit_define_text(rush_unit *u, rush_source *source, co
                                            void *scope, rush_error *err) RUSH_CHECKED;
 /* Return function i of all that rush_unit_define_text added, in order; NULL: there are fewer. */
 RUSH_API rush_function *rush_unit_text_function(rush_unit *u, size_t i);
+/* A field of a @dataclass, or an argument of its __post_init__ (is_argument: an InitVar). */
+typedef struct rush_dataclass_field {
+  const char *name, *annotation;
+  const char *value; /* the default as an expression, or NULL */
+  bool is_argument, is_parameter /* of __init__ */, is_compared, is_optional;
+} rush_dataclass_field;
+/* Make the text of a method that PyTorch synthesizes for a @dataclass: __init__, __eq__, __lt__,
+ * __le__, __gt__ or __ge__, to be defined like another method.  `name` is the class's in messages,
+ * `type` in annotations.  *out is new (rush_free_text). */
+RUSH_API rush_status rush_dataclass_method(rush_context *c, const char *name, const char *type,
+                                           const char *method, const rush_dataclass_field *fields,
+                                           size_t n_fields, bool has_post_init, char **out,
+                                           rush_error *err) RUSH_CHECKED;
 /* Return the unit of a function, borrowed. */
 RUSH_API rush_unit *rush_function_unit(const rush_function *f);
 /* Call a function with positional and named arguments; options may be NULL.  *result is new. */
@@ -197,6 +210,23 @@ typedef struct rush_argument {
 /* Parameters (including a method's self). */
 RUSH_API size_t rush_function_n_args(const rush_function *f);
 RUSH_API bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out);
+/* The arguments of a call as objects of the host, for rush_function_bind: positional ones are
+ * numbered from 0, named ones follow. */
+typedef struct rush_given {
+  void *user;
+  const char *name;    /* of the function, in messages */
+  size_t n_bound;      /* the first parameters are bound already: 1 for a method's self */
+  size_t n_args, n_named;
+  const char *const *names; /* of the named arguments, in UTF-8 */
+  /* Convert argument `given` to parameter i, which `to` describes: *out is new. */
+  rush_status (*convert)(void *user, size_t given, size_t i, const rush_argument *to,
+                         rush_value *out, rush_error *err);
+} rush_given;
+/* Bind arguments to parameters as calls do, and refuse them with the same messages.  `out` has room
+ * for all parameters; the slots after the bound ones are new.  RUSH_TAG_UNSET: the parameter gets
+ * its default, leave it out of the call. */
+RUSH_API rush_status rush_function_bind(rush_function *f, const rush_given *given, rush_value *out,
+                                        rush_error *err) RUSH_CHECKED;
 /* True if parameter i may be an undefined tensor, a RUSH_TAG_TENSOR that is NULL.  Operators refuse
  * these, so it may be undefined only if the function does nothing but return it. */
 RUSH_API bool rush_function_takes_undefined(rush_function *f, size_t i);

@@ -5,61 +5,7 @@
 
 #include <string.h>
 
-/* -- Arguments --------------------------------------------------------------------------------- */
-
-int py_args_alloc(py_args *out, size_t n_args, size_t n_named)
-{
-  memset(out, 0, sizeof(*out));
-  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
-  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
-  if (out->args && out->named)
-    return 0;
-  py_args_free(out);
-  PyErr_NoMemory();
-  return -1;
-}
-
-int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
-                    py_args *out)
-{
-  size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
-
-  if (py_args_alloc(out, n_args, n_named) < 0)
-    return -1;
-  for (size_t i = 0; i < n_args + n_named; i++) {
-    rush_value v;
-    if (py_to_value(call, args[i], &v) < 0) {
-      py_args_free(out);
-      return -1;
-    }
-    if (i < n_args) {
-      out->args[out->n_args++] = v;
-    } else {
-      PyObject *name = PyTuple_GET_ITEM(kwnames, (Py_ssize_t)(i - n_args));
-      out->named[out->n_named++] = (rush_named_value){PyUnicode_AsUTF8(name), v};
-    }
-  }
-  return 0;
-}
-
-void py_args_free(py_args *a)
-{
-  for (size_t i = 0; i < a->n_named; i++)
-    rush_value_release(a->named[i].value);
-  PyMem_Free(a->named);
-  for (size_t i = 0; i < a->n_args; i++)
-    rush_value_release(a->args[i]);
-  PyMem_Free(a->args);
-  memset(a, 0, sizeof(*a));
-}
-
-bool py_args_require_grad(const py_call *call)
-{
-  for (size_t i = 0; i < call->n_seen; i++)
-    if (rush_tensor_requires_grad(call->seen[i].tensor.as.tensor))
-      return true;
-  return false;
-}
+/* -- Recording --------------------------------------------------------------------------------- */
 
 /* Set whether the call records.  With torch imported a call may record whenever torch would.
  * Without torch it records if gradients were requested: an argument requires grad, or it is inside

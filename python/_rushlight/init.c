@@ -97,6 +97,29 @@ static PyObject *py_set_cpu(PyObject *m, PyObject *arg)
   return PyErr_Format(PyExc_ValueError, "the cpu is native, portable, avx2 or avx512, not '%s'",
                       name);
 }
+/* set_plan_limits(off, n_exact, n_wide): the limits before, as such a tuple. */
+static PyObject *py_set_plan_limits(PyObject *m, PyObject *args)
+{
+  rush_context *c = ((py_state *)PyModule_GetState(m))->context;
+  int off, n_exact, n_wide, had_exact, had_wide;
+  bool was_off;
+
+  if (!PyArg_ParseTuple(args, "pii:set_plan_limits", &off, &n_exact, &n_wide))
+    return NULL;
+  rush_context_get_plan_limits(c, &was_off, &had_exact, &had_wide);
+  rush_context_set_plan_limits(c, off, n_exact, n_wide);
+  return Py_BuildValue("Oii", was_off ? Py_True : Py_False, had_exact, had_wide);
+}
+static PyObject *py_get_plan_limits(PyObject *m, PyObject *unused)
+{
+  int n_exact, n_wide;
+  bool off;
+
+  (void)unused;
+  rush_context_get_plan_limits(((py_state *)PyModule_GetState(m))->context, &off, &n_exact,
+                               &n_wide);
+  return Py_BuildValue("Oii", off ? Py_True : Py_False, n_exact, n_wide);
+}
 static PyObject *py_get_cpu(PyObject *m, PyObject *unused)
 {
   (void)unused;
@@ -391,6 +414,9 @@ static PyMethodDef functions[] = {
   {"set_cpu", py_set_cpu, METH_O,
    "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
   {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
+  {"set_plan_limits", py_set_plan_limits, METH_VARARGS,
+   "set_plan_limits(off, n_exact, n_wide): how calls make plans; returns the limits before"},
+  {"get_plan_limits", py_get_plan_limits, METH_NOARGS, "(off, n_exact, n_wide)"},
   {"compile_counters", py_compile_counters, METH_NOARGS,
    "groups of operators made, compiled, called and interpreted"},
   {"profile_start", py_profile_start, METH_O,
@@ -420,6 +446,8 @@ static PyMethodDef functions[] = {
   {"define_text", py_define_text, METH_VARARGS,
    "define_text(host, like, text, prefix, scope): the functions of a text, beside those of `like`"},
   {"function_graph", py_function_graph, METH_VARARGS, "function_graph(function, inlined): a Graph"},
+  {"last_graph", py_last_function_graph, METH_O,
+   "last_graph(function): the Graph that its last call ran"},
   {"alias_analyse", py_alias_analyse, METH_O, "alias_analyse(graph): for alias_query"},
   {"alias_query", py_alias_query, METH_VARARGS,
    "alias_query(analysis, value, other or None, contained)"},
@@ -430,6 +458,9 @@ static PyMethodDef functions[] = {
   {"graph_rewrite", py_graph_rewrite, METH_VARARGS,
    "graph_rewrite(graph, pattern, by, accept or None): how many"},
   {"make_type", py_make_type, METH_VARARGS, "make_type(kind, elements)"},
+  {"type_facts", py_type_facts, METH_O, "type_facts(type): what is known of its tensors"},
+  {"type_of_facts", py_type_of_facts, METH_VARARGS,
+   "type_of_facts(dtype, sizes, strides, device, requires_grad, defined, contiguous)"},
   {"unify_types", py_unify_types, METH_VARARGS,
    "unify_types(a, b, to_union=False): the type above both, or None"},
   {"register_types", py_register_types, METH_O, "classes of types by kind"},

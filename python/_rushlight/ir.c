@@ -317,6 +317,29 @@ end:
   return result;
 }
 
+/* differentiate(): (f, df, numbers), see graph_differentiate in backend.h */
+static PyObject *graph_differentiate(PyObject *self, PyObject *unused)
+{
+  py_call call = {.state = ST(self)};
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value numbers;
+  rush_graph *f, *df;
+
+  (void)unused;
+  if (API(self)->graph_differentiate(G(self), &f, &df, &numbers, &err) != RUSH_OK)
+    return py_raise(ST(self), &err);
+  PyObject *a = py_graph_steal(ST(self), f), *b = py_graph_steal(ST(self), df);
+  PyObject *c = py_from_value(&call, numbers);
+  PyObject *all = a && b && c ? PyTuple_Pack(3, a, b, c) : NULL;
+
+  py_call_end(&call);
+  rush_value_release(numbers);
+  Py_XDECREF(a);
+  Py_XDECREF(b);
+  Py_XDECREF(c);
+  return all;
+}
+
 static PyObject *graph_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
   py_call call = {.state = ST(self)};
@@ -347,6 +370,30 @@ static PyObject *graph_call(PyObject *self, PyObject *args, PyObject *kwargs)
   py_args_free(&a);
   py_call_end(&call);
   return out;
+}
+
+/* Return the graph that the last call of a function or of a module's method ran. */
+PyObject *py_last_graph(py_state *st, PyObject *owner, const char *name)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_graph *g;
+  const rush_status status =
+    PyObject_TypeCheck(owner, st->function_type)
+      ? st->api->graph_of_last_function_call(((py_function *)owner)->function, &g, &err)
+      : st->api->graph_of_last_call(((py_module *)owner)->module, name, &g, &err);
+
+  return status == RUSH_OK ? py_graph_steal(st, g) : py_raise(st, &err);
+}
+
+/* last_graph(function): a Graph */
+PyObject *py_last_function_graph(PyObject *m, PyObject *f)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!PyObject_TypeCheck(f, st->function_type))
+    return PyErr_Format(PyExc_TypeError, "last_graph takes a function, not %s",
+                        Py_TYPE(f)->tp_name);
+  return py_last_graph(st, f, NULL);
 }
 
 PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool inlined)
@@ -388,6 +435,7 @@ static PyMethodDef graph_methods[] = {
   {"copy", graph_copy, METH_NOARGS, "an independent copy"},
   {"lint", graph_lint, METH_NOARGS, "raises when a rule of graphs is broken"},
   {"run_pass", graph_run_pass, METH_O, "run_pass('dce'): change the graph in place"},
+  {"_differentiate", graph_differentiate, METH_NOARGS, "(f, df, numbers): rushlight.ir.Gradient"},
   {"insertPoint", graph_insert_point, METH_NOARGS, "new nodes go before this one"},
   {"setInsertPoint", graph_set_insert_point, METH_O, "before a node, or at the end of a block"},
   {"insertNode", graph_insert_node, METH_O, "link a node at the insert point"},

@@ -69,7 +69,10 @@ int py_add_type_types(PyObject *m, py_state *st);
 PyObject *py_register_types(PyObject *m, PyObject *classes);
 PyObject *py_parse_type(PyObject *m, PyObject *args);
 PyObject *py_function_graph(PyObject *m, PyObject *args);
+PyObject *py_last_function_graph(PyObject *m, PyObject *f);
 PyObject *py_make_type(PyObject *m, PyObject *args);
+PyObject *py_type_facts(PyObject *m, PyObject *type);
+PyObject *py_type_of_facts(PyObject *m, PyObject *args);
 PyObject *py_unify_types(PyObject *m, PyObject *args);
 PyObject *py_alias_analyse(PyObject *m, PyObject *graph);
 PyObject *py_alias_query(PyObject *m, PyObject *args);
@@ -78,5 +81,6 @@ PyObject *py_graph_match(PyObject *m, PyObject *args);
 PyObject *py_graph_rewrite(PyObject *m, PyObject *args);
 
 PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool inlined);
+PyObject *py_last_graph(py_state *st, PyObject *owner, const char *name);
 
 #endif

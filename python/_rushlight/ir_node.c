@@ -394,6 +394,23 @@ static PyObject *value_object(PyObject *self, rush_value v)
   return o;
 }
 
+static PyObject *attr_graphs(PyObject *self, const char *name)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *list = PyList_New(0);
+  rush_graph *g;
+
+  for (size_t i = 0; list && i < API(self)->node_attr_n_graphs(N(self), name); i++) {
+    if (API(self)->node_attr_graph_at(N(self), name, i, &g, &err) != RUSH_OK) {
+      Py_DECREF(list);
+      return py_raise(ST(self), &err);
+    }
+    if (py_append_steal(list, py_graph_steal(ST(self), g)) < 0)
+      Py_CLEAR(list);
+  }
+  return list;
+}
+
 static PyObject *node_attr(PyObject *self, PyObject *arg)
 {
   const rush_backend_api *api = API(self);
@@ -408,6 +425,8 @@ static PyObject *node_attr(PyObject *self, PyObject *arg)
   const char *kind = api->node_attr_kind(N(self), name);
   if (!kind)
     return PyErr_Format(PyExc_RuntimeError, "required keyword attribute '%s' is undefined", name);
+  if (strcmp(kind, "gs") == 0)
+    return attr_graphs(self, name);
   if (strcmp(kind, "g") == 0) {
     if (api->node_attr_graph(N(self), name, &g, &err) != RUSH_OK)
       return py_raise(ST(self), &err);
@@ -426,6 +445,26 @@ static PyObject *node_attr(PyObject *self, PyObject *arg)
   return value_object(self, v);
 }
 
+/* Set an attribute to the graphs of a sequence: a list, or one. */
+static PyObject *set_graphs(PyObject *self, const char *name, bool list, PyObject *o)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_graph *graphs[64];
+  PyObject *seq = PySequence_Fast(o, "expected a sequence of graphs");
+  const Py_ssize_t n = seq ? PySequence_Fast_GET_SIZE(seq) : 0;
+
+  if (n > 64)
+    PyErr_Format(PyExc_ValueError, "an attribute of %zd graphs; the limit is 64", n);
+  for (Py_ssize_t i = 0; seq && i < n && !PyErr_Occurred(); i++)
+    graphs[i] = py_ir_want(self, PySequence_Fast_GET_ITEM(seq, i), PY_GRAPH);
+  Py_XDECREF(seq); /* the caller's object holds the graphs */
+  if (PyErr_Occurred())
+    return NULL;
+  return py_done(ST(self),
+                 API(self)->node_set_attr_graphs(N(self), name, graphs, (size_t)n, list, &err),
+                 &err);
+}
+
 static PyObject *node_set_attr(PyObject *self, PyObject *args)
 {
   py_call call = {.state = ST(self)};
@@ -439,6 +478,8 @@ static PyObject *node_set_attr(PyObject *self, PyObject *args)
   if (!PyArg_ParseTuple(args, "ssO:_set_attr", &name, &kind, &o))
     return NULL;
   LIVE(self);
+  if (kind[0] == 'g')
+    return set_graphs(self, name, kind[1] == 's', o);
   if (strncmp(kind, "ty", 2) == 0) {
     Py_ssize_t n = PySequence_Size(o);
 

@@ -203,6 +203,135 @@ PyObject *py_make_type(PyObject *m, PyObject *args)
   return py_type_steal(st, t);
 }
 
+/* -- Facts about tensors ----------------------------------------------------------------------- */
+
+/* Return numbers as a list, `unknown` as None. */
+static PyObject *numbers(const int64_t *v, int n, int64_t unknown)
+{
+  PyObject *list = PyList_New(0);
+
+  for (int i = 0; list && i < n; i++) {
+    PyObject *item = v[i] == unknown ? Py_NewRef(Py_None) : PyLong_FromLongLong(v[i]);
+    if (py_append_steal(list, item) < 0)
+      Py_CLEAR(list);
+  }
+  return list;
+}
+
+static PyObject *device_text(py_state *st, int kind, int index)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *s;
+
+  if (kind < 0)
+    Py_RETURN_NONE;
+  if (st->api->value_text(st->context, st->api->device_make(kind, index), false, &s, &err) !=
+      RUSH_OK)
+    return py_raise(st, &err);
+  return py_text_steal(st, s);
+}
+
+/* type_facts(type): (dtype's name, sizes, strides, device's text, requires_grad, defined,
+ * contiguous), each None or, of the last three, -1 if it is unknown */
+PyObject *py_type_facts(PyObject *m, PyObject *type)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_type_facts f;
+
+  if (!PyObject_TypeCheck(type, st->ir_types[PY_TYPE]))
+    return PyErr_Format(PyExc_TypeError, "expected a Type, not %s", Py_TYPE(type)->tp_name);
+  st->api->type_facts(T(type), &f);
+  PyObject *sizes = f.n_dims < 0 ? Py_NewRef(Py_None) : numbers(f.sizes, f.n_dims, -1);
+  PyObject *strides =
+    f.n_dims < 0 ? Py_NewRef(Py_None) : numbers(f.strides, f.n_dims, RUSH_STRIDE_UNKNOWN);
+  PyObject *device = device_text(st, f.device_kind, f.device_index);
+
+  if (!sizes || !strides || !device) {
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    Py_XDECREF(device);
+    return NULL;
+  }
+  return Py_BuildValue("(zNNNiii)", f.dtype < 0 ? NULL : rush_dtype_name((rush_dtype)f.dtype),
+                       sizes, strides, device, f.requires_grad, f.defined, f.contiguous);
+}
+
+/* Read a list of numbers or None; returns how many, -1 with an exception set. */
+static int read_numbers(PyObject *list, int64_t *out, int64_t unknown)
+{
+  const Py_ssize_t n = PySequence_Size(list);
+
+  if (n > RUSH_TYPE_DIMS)
+    PyErr_Format(PyExc_ValueError, "facts are kept of at most %d dimensions, not %zd",
+                 RUSH_TYPE_DIMS, n);
+  for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
+    PyObject *item = PySequence_GetItem(list, i);
+    out[i] = item == Py_None ? unknown : item ? PyLong_AsLongLong(item) : -1;
+    Py_XDECREF(item);
+  }
+  return PyErr_Occurred() ? -1 : (int)n;
+}
+
+static int read_device(py_state *st, const char *name, rush_type_facts *f)
+{
+  const size_t n = strcspn(name, ":");
+
+  for (int kind = 0; kind < 32; kind++) {
+    PyObject *text = device_text(st, kind, -1);
+    const char *known = text ? PyUnicode_AsUTF8(text) : NULL;
+    const bool same = known && strlen(known) == n && strncmp(known, name, n) == 0;
+    Py_XDECREF(text);
+    if (!known)
+      PyErr_Clear();
+    if (same) {
+      f->device_kind = kind;
+      f->device_index = name[n] ? atoi(name + n + 1) : -1;
+      return 0;
+    }
+  }
+  PyErr_Format(PyExc_ValueError, "no device is called '%s'", name);
+  return -1;
+}
+
+static int read_dtype(const char *name, rush_type_facts *f)
+{
+  for (int d = 0; d < 64; d++) {
+    const char *known = rush_dtype_name((rush_dtype)d);
+    if (known && strcmp(known, name) == 0) {
+      f->dtype = d;
+      return 0;
+    }
+  }
+  PyErr_Format(PyExc_ValueError, "no dtype is called '%s'", name);
+  return -1;
+}
+
+/* type_of_facts(facts): the inverse of type_facts */
+PyObject *py_type_of_facts(PyObject *m, PyObject *args)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  rush_type_facts f = {.dtype = -1, .n_dims = -1, .device_kind = -1, .device_index = -1};
+  const rush_type *t;
+  const char *dtype, *device;
+  PyObject *sizes, *strides;
+
+  if (!PyArg_ParseTuple(args, "zOOziii:type_of_facts", &dtype, &sizes, &strides, &device,
+                        &f.requires_grad, &f.defined, &f.contiguous) ||
+      (dtype && read_dtype(dtype, &f) < 0) || (device && read_device(st, device, &f) < 0))
+    return NULL;
+  if (sizes != Py_None) {
+    if ((f.n_dims = read_numbers(sizes, f.sizes, -1)) < 0)
+      return NULL;
+    if (read_numbers(strides, f.strides, RUSH_STRIDE_UNKNOWN) != f.n_dims)
+      return PyErr_Occurred() ? NULL
+                              : PyErr_Format(PyExc_ValueError, "expected as many strides as sizes");
+  }
+  if (st->api->type_of_facts(st->context, &f, &t, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  return py_type_steal(st, t);
+}
+
 PyObject *py_unify_types(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);

@@ -67,7 +67,7 @@ static PyObject *arguments(py_op *op, py_call *c, rush_call *call)
   return tuple;
 }
 
-static int give_results(py_op *op, py_call *c, rush_call *call, PyObject *answer)
+static int set_results(py_op *op, py_call *c, rush_call *call, PyObject *answer)
 {
   rush_value v;
 
@@ -93,7 +93,7 @@ static rush_status run_python(rush_call *call)
     if (op->written >> i & 1 && api->call_arg(call, i).tag == RUSH_TAG_TENSOR &&
         api->call_arg(call, i).as.heap)
       (void)rush_tensor_data_mut(api->call_arg(call, i).as.tensor); /* it has another version now */
-  if (!answer || !PyTuple_Check(answer) || give_results(op, &c, call, answer) < 0)
+  if (!answer || !PyTuple_Check(answer) || set_results(op, &c, call, answer) < 0)
     st = fail_with_pending(op, call);
   Py_XDECREF(args);
   Py_XDECREF(answer);

@@ -349,16 +349,35 @@ static PyObject *method_code(PyObject *self, void *unused)
   (void)unused;
   return module ? py_module_dump(module, RUSH_DUMP_CODE, ((py_method *)self)->name) : NULL;
 }
+static PyObject *method_plans(PyObject *self, void *unused)
+{
+  py_module *module = method_module((py_method *)self);
+
+  (void)unused;
+  return module ? py_module_dump(module, RUSH_DUMP_PLANS, ((py_method *)self)->name) : NULL;
+}
 static PyObject *method_owner(PyObject *self, void *unused)
 {
   (void)unused;
   return Py_NewRef(((py_method *)self)->owner);
 }
+static PyObject *method_last_graph(PyObject *self, PyObject *unused)
+{
+  py_method *m = (py_method *)self;
+
+  (void)unused;
+  if (!PyObject_TypeCheck(m->owner, m->state->module_type))
+    return method_graph(self, NULL); /* an object's method runs as part of other calls */
+  return py_last_graph(m->state, m->owner, m->name);
+}
 static PyObject *method_graph_for(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-  (void)args;
-  (void)kwargs;
-  return method_graph(self, NULL);
+  PyObject *result = PyObject_Call(self, args, kwargs);
+
+  if (!result)
+    return NULL;
+  Py_DECREF(result);
+  return method_last_graph(self, NULL);
 }
 static PyObject *method_name(PyObject *self, void *unused)
 {
@@ -379,10 +398,12 @@ static PyMethodDef method_methods[] = {
    "prepare(*args, **kwargs): compile what such a call would, changing nothing; without arguments: "
    "everything that the code names"},
   {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS,
-   "the graph that a call with these runs"},
+   "call the method; the graph that ran"},
+  {"last_graph", method_last_graph, METH_NOARGS, "the graph that the last call ran"},
   {NULL, NULL, 0, NULL}};
 static PyGetSetDef method_getset[] = {
   {"code", method_code, NULL, "the method's source", NULL},
+  {"plans", method_plans, NULL, "the plans that calls have made, as text", NULL},
   {"__name__", method_name, NULL, "the method's name", NULL},
   {"__doc__", method_doc, NULL, "the docstring of what it was made of, or None", NULL},
   {"owner", method_owner, NULL, "the module whose method it is", NULL},

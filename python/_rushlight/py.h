@@ -1,7 +1,8 @@
 /* _rushlight: the C extension.  It uses only the public headers of the library.
  *
- * Values are converted in convert.c; everything that runs programs releases the GIL.  All mutable
- * state is in the module's state struct, which is found through the type of any of our objects. */
+ * Values are converted in value_in.c and value_out.c; everything that runs programs releases the
+ * GIL.  All mutable state is in the module's state struct, which is found through the type of any
+ * of our objects. */
 #ifndef RUSH_PY_H
 #define RUSH_PY_H
 
@@ -168,7 +169,7 @@ PyObject *py_module_dump(py_module *m, rush_dump what, const char *method);
  * set. */
 int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o);
 
-/* -- convert.c --------------------------------------------------------------------------------- */
+/* -- value_in.c, value_out.c ------------------------------------------------------------------- */
 
 typedef struct py_seen { /* an input tensor, for identity and versions */
   rush_value tensor; /* owned */
@@ -202,6 +203,8 @@ typedef struct py_call {
 
 /* Convert a Python object to our value, new.  -1 with an exception set. */
 int py_to_value(py_call *call, PyObject *o, rush_value *out);
+/* Return the name of a kind of device by PyTorch's number. */
+const char *py_device_name(size_t kind);
 /* Convert a value (borrowed) to a Python object.  Tensors become torch's, numpy's or ours, like the
  * call's inputs; an input that is returned is the same object. */
 PyObject *py_from_value(py_call *call, rush_value v);
@@ -226,6 +229,26 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out);
 uint64_t py_hash_geometry(const rush_tensor *t);
 bool py_is_quantized(int dtype);
 
+/* -- arguments.c ------------------------------------------------------------------------------- */
+
+#define PY_FEW_ARGS 8
+/* Positional and keyword arguments (vectorcall layout) as values: never copied, since the rows of
+ * few arguments are inside.  Functions return 0, or -1 with an exception set; py_args_free frees
+ * what they made. */
+typedef struct py_args {
+  rush_value *args;
+  rush_named_value *named;
+  size_t n_args, n_named;
+  rush_value few[PY_FEW_ARGS];
+  rush_named_value few_named[PY_FEW_ARGS];
+} py_args;
+int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
+                    py_args *out);
+void py_args_free(py_args *a);
+
+/* True if a tensor among the converted arguments requires grad. */
+bool py_args_require_grad(const py_call *call);
+
 /* -- call.c ------------------------------------------------------------------------------------ */
 
 /* Call without the GIL: units have a lock, and its holder may call Python.  So it is never waited
@@ -236,22 +259,6 @@ bool py_is_quantized(int dtype);
     call;                   \
     Py_END_ALLOW_THREADS    \
   } while (0)
-
-/* Positional and keyword arguments (vectorcall layout) as values.  Functions return 0, or -1 with
- * an exception set. */
-typedef struct py_args {
-  rush_value *args;
-  rush_named_value *named;
-  size_t n_args, n_named;
-} py_args;
-/* Empty rows for so many; py_args_free frees them. */
-int py_args_alloc(py_args *out, size_t n_args, size_t n_named);
-int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
-                    py_args *out);
-void py_args_free(py_args *a);
-
-/* True if a tensor among the converted arguments requires grad. */
-bool py_args_require_grad(const py_call *call);
 
 typedef struct py_callee { /* a function, or a method of a module or of an object */
   rush_function *function;

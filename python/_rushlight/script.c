@@ -462,10 +462,50 @@ PyObject *py_future_result(PyObject *m, PyObject *o)
   return out;
 }
 
+/* dataclass_method(name, type, method, fields, has_post_init): a method's text.  A field is a tuple
+ * (name, annotation, value or None, is_argument, is_parameter, is_compared, is_optional). */
+static PyObject *unit_dataclass_method(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  const char *name, *type, *method;
+  PyObject *list, *made = NULL;
+  int has_post_init;
+  char *text;
+
+  if (!PyArg_ParseTuple(args, "sssO!p", &name, &type, &method, &PyTuple_Type, &list,
+                        &has_post_init))
+    return NULL;
+  size_t n = (size_t)PyTuple_GET_SIZE(list);
+  rush_dataclass_field *fields = PyMem_Calloc(n + 1, sizeof *fields);
+  bool ok = fields != NULL || PyErr_NoMemory();
+  for (size_t i = 0; ok && i < n; i++) {
+    rush_dataclass_field *f = &fields[i];
+    int flags[4];
+    ok = PyArg_ParseTuple(PyTuple_GET_ITEM(list, (Py_ssize_t)i), "sszpppp", &f->name,
+                          &f->annotation, &f->value, &flags[0], &flags[1], &flags[2], &flags[3]);
+    f->is_argument = ok && flags[0];
+    f->is_parameter = ok && flags[1];
+    f->is_compared = ok && flags[2];
+    f->is_optional = ok && flags[3];
+  }
+  if (ok && rush_dataclass_method(u->state->context, name, type, method, fields, n, has_post_init,
+                                  &text, &err) != RUSH_OK) {
+    (void)py_raise(u->state, &err);
+  } else if (ok) {
+    made = PyUnicode_FromString(text);
+    rush_free_text(u->state->context, text);
+  }
+  PyMem_Free(fields);
+  return made;
+}
+
 static PyMethodDef unit_methods[] = {
   {"hold", unit_hold, METH_VARARGS, "hold(object, type): a ScriptObject that is the value"},
   {"take", unit_take, METH_O, "the value of hold(), as Python's own"},
   {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
+  {"dataclass_method", unit_dataclass_method, METH_VARARGS,
+   "dataclass_method(name, type, method, fields, has_post_init): a text"},
   {"define", unit_define, METH_VARARGS,
    "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},
   {"add_class", unit_add_class, METH_VARARGS, "add_class(name, kind, object, container=0): a Type"},

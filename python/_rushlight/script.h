@@ -41,7 +41,7 @@ typedef struct py_function {
   signed char is_random; /* -1: unknown */
 } py_function;
 
-/* -- script_value.c ---------------------------------------------------------------------------- */
+/* -- value_in.c, arguments.c ------------------------------------------------------------------- */
 
 /* Convert a Python object to our value of that type, new: returns 0; 1 if it does not fit; -1 with
  * an exception set. */

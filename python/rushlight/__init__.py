@@ -49,14 +49,15 @@ _PARTS = {
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names.split()}
 _MODULES = """archives call_limits functions grad_mode gradients indexing ir jit kinds library
-methods numerics ops outputs profiler pytree recording return_types signature storages testing
+methods numerics ops optim outputs profiler pytree recording return_types signature storages testing
 torch_graph""".split()
 _OWN += [
     name for name in dir(_rushlight) if isinstance(getattr(_rushlight, name), _rushlight.dtype)
 ]
 _HIDDEN = ("TopLevelTracedModule", "TracedModule", "TracerWarning")
 __all__ = sorted(
-    {*_OWN, *_WHERE, "ScriptModule", "ir", "jit", "library", "load", "ops", "profiler"} - {*_HIDDEN}
+    {*_OWN, *_WHERE, "ScriptModule", "ir", "jit", "library", "load", "ops", "optim", "profiler"}
+    - {*_HIDDEN}
 )
 globals().update((name, getattr(_rushlight, name)) for name in _OWN)
 

@@ -11,6 +11,7 @@ from . import ir as ir
 from . import jit as jit
 from . import library as library
 from . import ops as ops
+from . import optim as optim
 from . import profiler as profiler
 from ._rushlight import Block as Block
 from ._rushlight import Cancel as Cancel

@@ -8,15 +8,17 @@ from the table. Results have the kind of the tensor arguments; without any they 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _rushlight
+from . import _rushlight, numerics
 from ._names import FUNCTIONS
 from ._rushlight import Tensor
 from .kinds import Size, device
 from .methods import (
     ALIASES,
+    CASTS,
     Overload,
     Results,
     document,
@@ -27,15 +29,7 @@ from .methods import (
     unique,
     unique_consecutive,
 )
-from .numerics import (
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    finfo,
-    iinfo,
-    memory_format,
-    preserve_format,
-)
+from .numerics import finfo, iinfo, memory_format
 
 # Functions that take *tensors, and the position of the first.
 _LISTS = {
@@ -55,12 +49,10 @@ class Function:
         self._overloads = [Overload(line) for line in lines]
         self._results = Results(name, self._overloads)
         names = {a.name for o in self._overloads for a in o.arguments}
-        self._aliases = {
-            k: v for k, v in {**ALIASES, "input": "self"}.items() if k not in names and v in names
-        }
-        self._takes_sizes = any(
-            o.arguments and is_int_list(o.arguments[0].kind) for o in self._overloads
-        )
+        others = {**ALIASES, "input": "self"}.items()
+        self._aliases = {k: v for k, v in others if k not in names and v in names}
+        firsts = [o.arguments[0].kind for o in self._overloads if o.arguments]
+        self._takes_sizes = any(map(is_int_list, firsts))
         self._first = _LISTS.get(name)
         # A factory: requires_grad applies to its result.
         self._makes = "requires_grad" not in names and "dtype" in names and "device" in names
@@ -82,10 +74,8 @@ class Function:
     def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Collect separate tensors into the list that the operator takes; atleast_1d and similar
         functions also take a single one."""
-        tensors = args[self._first :]
-        if len(tensors) == 1 and (
-            isinstance(tensors[0], (list, tuple)) or self.__name__.startswith("atleast")
-        ):
+        tensors, is_list = args[self._first :], self.__name__.startswith("atleast")
+        if len(tensors) == 1 and (is_list or isinstance(tensors[0], (list, tuple))):
             return args
         return *args[: self._first], list(tensors)
 
@@ -167,34 +157,15 @@ def get_default_dtype() -> _rushlight.dtype:
 _OWN: dict[str, Any] = {
     f.__name__: f
     for f in (
-        from_numpy,
-        asarray,
-        is_tensor,
-        broadcast_shapes,
-        tensordot,
-        get_default_dtype,
-        norm,
-        unique,
-        unique_consecutive,
+        *(from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm),
+        *(unique, unique_consecutive, Size, device, finfo, iinfo, memory_format),
     )
-} | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}
-_OWN |= {
-    "contiguous_format": contiguous_format, "preserve_format": preserve_format,
-    "channels_last": channels_last, "channels_last_3d": channels_last_3d,
-}  # fmt: skip
-_OWN |= {
-    "pi": 3.141592653589793,
-    "e": 2.718281828459045,
-    "inf": float("inf"),
-    "nan": float("nan"),
-    "newaxis": None,
 }
-_OWN |= {
-    "float": _rushlight.float32, "double": _rushlight.float64, "half": _rushlight.float16,
-    "int": _rushlight.int32,
-    "long": _rushlight.int64, "short": _rushlight.int16, "cfloat": _rushlight.complex64,
-    "cdouble": _rushlight.complex128, "chalf": _rushlight.complex32,
-}  # fmt: skip
+_OWN |= {name: getattr(numerics, name) for name in memory_format._NAMES}
+_OWN |= {name: getattr(math, name) for name in ("pi", "e", "inf", "nan")} | {"newaxis": None}
+for _name in "float double half int long short cfloat cdouble".split():
+    _OWN[_name] = getattr(_rushlight, CASTS[_name])
+_OWN["chalf"] = _rushlight.complex32
 NAMES = FUNCTIONS | _OWN.keys()
 
 

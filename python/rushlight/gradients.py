@@ -25,12 +25,9 @@ class Recorded:
 
     def watch(self, made: list[Any]) -> None:
         """Detect torch's writes to memory that is shared with saved tensors."""
-        self.versions = [
-            (o, o._version, ours) for o, ours in zip(self.objects, self.leaves, strict=True)
-        ]
-        self.versions += [
-            (o.detach(), o._version, ours) for o, ours in zip(made, self.outputs, strict=True)
-        ]
+        pairs = [*zip(self.objects, self.leaves, strict=True)]
+        pairs += [(o.detach(), ours) for o, ours in zip(made, self.outputs, strict=True)]
+        self.versions = [(o, o._version, ours) for o, ours in pairs]
 
     def look(self) -> None:
         for i, (tensor, version, ours) in enumerate(self.versions):
@@ -47,71 +44,50 @@ def keeps_graph() -> bool:
     return ask is None or bool(ask())
 
 
+def _run(recorded: Recorded, rows: list[Any], needed: Any, records: bool) -> list[Any]:
+    """Return the gradients of the leaves, None for those not needed; rows: (result, its gradient,
+    torch's)."""
+    wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
+    out: list[Any] = [None] * len(recorded.leaves)
+    if not rows or not wanted:
+        return out
+    leaves = [recorded.leaves[i] for i in wanted]
+    outputs, grads = [row[0] for row in rows], [row[1] for row in rows]
+    got = _rushlight._run_gradients(outputs, grads, leaves, records, True, True)
+    for i, g in zip(wanted, got, strict=True):
+        out[i] = g
+    return out
+
+
+def _rows(recorded: Recorded, grads: Any) -> list[Any]:
+    pairs = zip(recorded.outputs, grads, strict=True)
+    return [(o, _rushlight._from_torch(g), g) for o, g in pairs if g is not None]
+
+
 def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
     """Return the gradients as torch's tensors without a history. The records are kept: gradients of
     gradients use them too."""
-    pairs = [
-        (o, _rushlight._from_torch(g))
-        for o, g in zip(recorded.outputs, grads, strict=True)
-        if g is not None
-    ]
-    wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
-    if not pairs or not wanted:
-        return [None] * len(recorded.leaves)
-    got = _rushlight._run_gradients(
-        [o for o, _ in pairs],
-        [g for _, g in pairs],
-        [recorded.leaves[i] for i in wanted],
-        False,
-        True,
-        True,
-    )
-    out: list[Any] = [None] * len(recorded.leaves)
-    for i, g in zip(wanted, got, strict=True):
-        out[i] = None if g is None else _rushlight._to_torch(g)
-    return out
+    got = _run(recorded, _rows(recorded, grads), needed, False)
+    return [None if g is None else _rushlight._to_torch(g) for g in got]
 
 
 def recorded_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
     """Return the gradients with a history: the operators of the backward are recorded."""
-    given = [
-        (o, _rushlight._from_torch(g), g)
-        for o, g in zip(recorded.outputs, grads, strict=True)
-        if g is not None
-    ]
-    wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
-    if not given or not wanted:
-        return [None] * len(recorded.leaves)
-    got = _rushlight._run_gradients(
-        [o for o, _, _ in given],
-        [g for _, g, _ in given],
-        [recorded.leaves[i] for i in wanted],
-        True,
-        True,
-        True,
-    )
-    known = {
-        _rushlight._address(ours): o
-        for ours, o in zip(recorded.leaves, recorded.objects, strict=True)
-    }
-    known |= {_rushlight._address(ours): o for _, ours, o in given}
+    given, at = _rows(recorded, grads), _rushlight._address
+    got = _run(recorded, given, needed, True)
+    known = {at(ours): o for ours, o in zip(recorded.leaves, recorded.objects, strict=True)}
+    known |= {at(ours): o for _, ours, o in given}
     linked = [g for g in got if g is not None and g.is_recorded]
-    leaves = [
-        leaf for leaf in _rushlight._gradient_leaves(linked) if _rushlight._address(leaf) in known
-    ]
-    made = iter(connect(linked, leaves, [known[_rushlight._address(leaf)] for leaf in leaves], []))
-    out: list[Any] = [None] * len(recorded.leaves)
-    for i, g in zip(wanted, got, strict=True):
-        out[i] = (
-            None
-            if g is None
-            else next(made)
-            if g.is_recorded
-            else known.get(_rushlight._address(g))
-        )
-        if g is not None and out[i] is None:
-            out[i] = _rushlight._to_torch(g)
-    return out
+    leaves = [leaf for leaf in _rushlight._gradient_leaves(linked) if at(leaf) in known]
+    made = iter(connect(linked, leaves, [known[at(leaf)] for leaf in leaves], []))
+
+    def of_torch(g: Any) -> Any:
+        if g is None or g.is_recorded:
+            return None if g is None else next(made)
+        found = known.get(at(g))
+        return _rushlight._to_torch(g) if found is None else found
+
+    return list(map(of_torch, got))
 
 
 @functools.cache
@@ -126,11 +102,8 @@ def functions() -> tuple[Any, Any]:
             ctx.set_materialize_grads(False)
             ctx.mark_dirty(*dirty)
             ctx.save_for_backward(torch.empty(0))
-            new = [
-                _rushlight._to_torch(o)
-                for o in recorded.outputs[: len(recorded.outputs) - len(dirty)]
-            ]
-            return (*new, *dirty)
+            n_new = len(recorded.outputs) - len(dirty)
+            return (*map(_rushlight._to_torch, recorded.outputs[:n_new]), *dirty)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:

@@ -13,17 +13,17 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _rushlight
 from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_type
 from ._rushlight import GraphType as Type
 from ._rushlight import unify_types as unify_types
 
-__all__ = """AliasDb Block Graph Node SubgraphRewriter SymbolicVariable Type Use Value find_matches
-parse_ir parse_type unify_types""".split()
+__all__ = """AliasDb Block Gradient Graph Node SubgraphRewriter SymbolicVariable Type Use Value
+differentiate find_matches parse_ir parse_type unify_types""".split()
 
 
 class Use:
@@ -37,11 +37,9 @@ class Use:
 
     def isAfter(self, other: Use) -> bool:
         """True if this use runs after the other."""
-        return (
-            self.offset > other.offset
-            if self.user == other.user
-            else other.user.isBefore(self.user)
-        )
+        if self.user == other.user:
+            return self.offset > other.offset
+        return other.user.isBefore(self.user)
 
     def __repr__(self) -> str:
         return f"Use(user={self.user!r}, offset={self.offset})"
@@ -156,23 +154,15 @@ class _Node:
         return "".join(self.schema().split()) == "".join(schema.split())
 
     def isNondeterministic(self) -> bool:
-        schema = self.schema()
-        return (
-            "rand" in schema
-            or "dropout" in schema
-            or "bernoulli" in schema
-            or "normal" in schema
-            or "multinomial" in schema
-        )
+        words = ("rand", "dropout", "bernoulli", "normal", "multinomial")
+        return any(word in self.schema() for word in words)
 
     def mustBeNone(self) -> bool:
         """True if the value is None in every run."""
-        outputs = self._outputs()
-        return (
-            (self.kind() == "prim::Constant" and not self.hasAttributes())
-            or self.kind() == "prim::AutogradZero"
-            or (len(outputs) == 1 and outputs[0].type().kind() == "NoneType")
-        )
+        kind, outputs = self.kind(), self._outputs()
+        if kind == "prim::AutogradZero" or (kind == "prim::Constant" and not self.hasAttributes()):
+            return True
+        return len(outputs) == 1 and outputs[0].type().kind() == "NoneType"
 
     def is_constant(self, name: str) -> bool:
         """True if the argument of that name is a constant."""
@@ -259,10 +249,8 @@ def _modules_of(graph: Graph) -> dict[str, tuple[str, str]]:
         if node.kind() == "prim::GetAttr" and node.output().type().kind() == "ClassType":
             path, shown = found.get(node.input().debugName(), ("", ""))
             name, cls = node.s("name"), str(node.output().type()).rpartition(".")[2]
-            found[node.output().debugName()] = (
-                f"{path}.{name}".lstrip("."),
-                f"{shown}.{name}({cls})".lstrip("."),
-            )
+            texts = f"{path}.{name}".lstrip("."), f"{shown}.{name}({cls})".lstrip(".")
+            found[node.output().debugName()] = texts
     return found
 
 
@@ -270,7 +258,7 @@ def _getter(kind: str) -> Callable[[Node, str], Any]:
     def get(self: Node, name: str) -> Any:
         have = self._attr_kind(name)
         plain = self._attr(name)
-        if have != kind and not (kind == "ival" and have not in ("g", "ty", "tys")):
+        if have != kind and not (kind == "ival" and have not in ("g", "gs", "ty", "tys")):
             raise RuntimeError(f"required keyword attribute '{name}' has the wrong type")
         if kind == "i":
             return int(plain)
@@ -280,26 +268,22 @@ def _getter(kind: str) -> Callable[[Node, str], Any]:
 
 
 def _setter(kind: str) -> Callable[[Node, str, Any], Node]:
-    convert = {
-        "i": int,
-        "f": float,
-        "s": str,
-        "is": lambda v: [int(x) for x in v],
-        "fs": lambda v: [float(x) for x in v],
-    }
+    convert: Any = {"i": int, "f": float, "s": str}.get(kind[0])
 
     def set_(self: Node, name: str, value: Any) -> Node:
-        value = [value] if kind == "ty" else convert.get(kind, lambda v: v)(value)
-        self._set_attr(name, kind, value)
+        if kind in ("is", "fs"):
+            value = list(map(convert, value))
+        elif kind in ("i", "f", "s"):
+            value = convert(value)
+        self._set_attr(name, kind, [value] if kind in ("g", "ty") else value)
         return self
 
     return set_
 
 
-for _kind in ("f", "fs", "c", "s", "ss", "i", "is", "g", "ival", "t", "ts", "ty", "tys"):
+for _kind in ("f", "fs", "c", "s", "ss", "i", "is", "g", "gs", "ival", "t", "ts", "ty", "tys"):
     setattr(_Node, _kind, _getter(_kind))
-    if _kind != "g":
-        setattr(_Node, _kind + "_", _setter(_kind))
+    setattr(_Node, _kind + "_", _setter(_kind))
 
 setattr(_Node, "z", _getter("t"))  # noqa: B010 -- a tensor of no dimension
 setattr(_Node, "z_", _setter("t"))  # noqa: B010
@@ -498,10 +482,9 @@ def _of_block(name: str) -> Callable[..., Any]:
     return method
 
 
-for (
-    _name
-) in """inputs outputs addInput insertInput eraseInput registerOutput insertOutput eraseOutput
-appendNode prependNode""".split():
+_SHARED = """inputs outputs addInput insertInput eraseInput registerOutput insertOutput eraseOutput
+appendNode prependNode"""
+for _name in _SHARED.split():
     setattr(_Graph, _name, _of_block(_name))
 
 
@@ -560,28 +543,15 @@ class AliasDb:
         return _rushlight.move_if_valid(node, at, True, True)
 
     def __str__(self) -> str:
-        values = [
-            v for n in (self._graph.param_node(), *_all_nodes(self._graph)) for v in n.outputs()
-        ]
-        lines = []
+        nodes = (self._graph.param_node(), *_all_nodes(self._graph))
+        values = [v for n in nodes for v in n.outputs()]
+        lines = ["===1. GRAPH===", str(self._graph), "===2. ALIAS DB==="]
         for i, v in enumerate(values):
             others = [f"%{w.debugName()}" for w in values[:i] if self.may_contain_alias(v, w)]
             if others:
                 lines.append(f"%{v.debugName()} may share memory with {', '.join(others)}")
         written = [f"%{v.debugName()}" for v in values if self.has_writers(v)]
-        return (
-            "\n".join(
-                [
-                    "===1. GRAPH===",
-                    str(self._graph),
-                    "===2. ALIAS DB===",
-                    *lines,
-                    "===3. Writes===",
-                    *written,
-                ]
-            )
-            + "\n"
-        )
+        return "\n".join([*lines, "===3. Writes===", *written, ""])
 
     def dump(self) -> None:
         print(self, end="")
@@ -636,10 +606,8 @@ class SymbolicVariable:
     @staticmethod
     def asNewInput(graph: Graph, name: str = "", type: str | Type = "Tensor") -> SymbolicVariable:
         """Add an input to the graph and return it."""
-        value = graph.addInput(name)
-        return SymbolicVariable(
-            value.setType(parse_type(type, graph) if isinstance(type, str) else type)
-        )
+        kind = parse_type(type, graph) if isinstance(type, str) else type
+        return SymbolicVariable(graph.addInput(name).setType(kind))
 
     def value(self) -> Value:
         return self._value
@@ -683,6 +651,32 @@ for _name in ("lt", "le", "gt", "ge"):
 setattr(SymbolicVariable, "__neg__", lambda self: self.call("aten::neg"))  # noqa: B010
 
 
+# -- Differentiation
+# --------------------------------------------------------------------------------------------------
+
+
+class Gradient(NamedTuple):
+    """A differentiated graph, as torch._C._jit_differentiate describes it.
+
+    `f` is the graph with further outputs; `df` takes the gradients of the outputs
+    `df_input_vjps` of `f`, then the inputs and outputs of `f` that it captures, and returns the
+    gradients of the inputs `df_output_vjps`."""
+
+    f: Graph
+    df: Graph
+    f_real_outputs: int
+    df_input_vjps: list[int]
+    df_input_captured_inputs: list[int]
+    df_input_captured_outputs: list[int]
+    df_output_vjps: list[int]
+
+
+def differentiate(graph: Graph) -> Gradient:
+    """Differentiate a graph without control flow, writes and random numbers."""
+    f, df, ((n,), vjps, inputs, outputs, made) = graph._differentiate()
+    return Gradient(f, df, n, vjps, inputs, outputs, made)
+
+
 # -- Types
 # -------------------------------------------------------------------------------------------------
 
@@ -713,10 +707,21 @@ class _Of(Type):
         return self.containedTypes()[0]
 
 
-_FACTS = re.compile(r"(\w+)\((.*)\)")
-_DTYPES = {
-    d.scalar_type: d.name for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)
-}
+class Facts(NamedTuple):
+    """What is known about the tensors of a type; None (or -1): nothing."""
+
+    dtype: str | None
+    sizes: list[int | None] | None
+    strides: list[int | None] | None
+    device: str | None
+    requires_grad: int
+    defined: int
+    contiguous: int
+
+
+def _all_known(numbers: list[int | None] | None) -> list[int] | None:
+    known = [n for n in numbers or [] if n is not None]
+    return None if numbers is None or len(known) < len(numbers) else known
 
 
 class TensorType(_Simple):
@@ -738,114 +743,99 @@ class TensorType(_Simple):
     def str(self) -> str:
         return self._name() or "Tensor"
 
-    def _facts(self) -> tuple[str | None, str]:
-        found = _FACTS.fullmatch(self._name() or "")
-        return (found[1], found[2]) if found else (None, "")
+    @property
+    def facts(self) -> Facts:
+        """What is known about the tensors."""
+        return Facts(*_rushlight.type_facts(self))
+
+    def _with(self, **facts: Any) -> Type:
+        return _rushlight.type_of_facts(*self.facts._replace(**facts))
 
     def sizes(self) -> list[int] | None:
-        sizes = self.varyingSizes()
-        return None if sizes is None or None in sizes else sizes
+        return _all_known(self.facts.sizes)
 
     def varyingSizes(self) -> list[int | None] | None:
-        name, facts = self._facts()
-        items = [part.strip() for part in facts.partition("strides=")[0].split(",")]
-        sizes = [
-            None if part == "*" else int(part) for part in items if part == "*" or part.isdigit()
-        ]
-        return sizes if sizes or (name not in (None, "Tensor") and "device=" in facts) else None
+        return self.facts.sizes
+
+    def symbolic_sizes(self) -> list[int] | None:
+        """Sizes; those that are not known are negative numbers, each another."""
+        fresh = iter(range(-2, -99, -1))
+        sizes = self.facts.sizes
+        return None if sizes is None else [next(fresh) if n is None else n for n in sizes]
 
     def dim(self) -> int | None:
-        sizes = self.varyingSizes()
-        return None if sizes is None else len(sizes)
+        return None if self.facts.sizes is None else len(self.facts.sizes)
 
     def strides(self) -> list[int] | None:
-        found = re.search(r"strides=\[([^]]*)\]", self._facts()[1])
-        if found is None:
-            return [] if self.varyingSizes() == [] else None
-        return [int(part) for part in found[1].split(",")]
+        return _all_known(self.facts.strides)
+
+    def with_sizes(self, sizes: Iterable[int | None] | None) -> Type:
+        """The type with these sizes; strides stay if there are as many."""
+        new = None if sizes is None else list(sizes)
+        kept = self.facts.strides or []
+        strides = kept if new is None or len(kept) == len(new) else [None] * len(new)
+        return self._with(sizes=new, strides=strides, contiguous=-1)
+
+    def contiguous(self) -> Type:
+        """The type of the same tensors in rows."""
+        sizes = self.facts.sizes
+        if sizes is None:
+            return self._with(contiguous=1)
+        strides: list[int | None] = []
+        dense: int | None = 1
+        for n in reversed(sizes):
+            strides.insert(0, dense)
+            dense = None if n is None or dense is None else dense * max(n, 1)
+        return self._with(strides=strides, contiguous=1)
 
     def scalarType(self) -> str | None:
-        name = self._facts()[0]
-        return None if name == "Tensor" else name
+        name = self.facts.dtype
+        return None if name is None else getattr(_rushlight, name).scalar_type
 
     def dtype(self) -> Any:
-        name = self.scalarType()
-        return (
-            None if name is None else getattr(sys.modules.get("torch", _rushlight), _DTYPES[name])
-        )
+        name, torch = self.facts.dtype, sys.modules.get("torch", _rushlight)
+        return None if name is None else getattr(torch, name)
+
+    def with_dtype(self, dtype: Any) -> Type:
+        return self._with(dtype=str(dtype).rpartition(".")[2], defined=1)
 
     def device(self) -> Any:
-        found = re.search(r"device=([\w:]+)", self._facts()[1])
-        torch = sys.modules.get("torch")
-        return None if found is None else torch.device(found[1]) if torch else found[1]
+        name, torch = self.facts.device, sys.modules.get("torch")
+        return torch.device(name) if torch and name else name
 
-    def undefined(self) -> bool | None:
-        return False
+    def with_device(self, device: Any) -> Type:
+        return self._with(device=None if device is None else str(device))
+
+    def undefined(self) -> bool:
+        """True if it is known to be the undefined tensor."""
+        return self.facts.defined == 0
 
     def requires_grad(self) -> bool:
         """True if the tensor may require a gradient."""
-        return "requires_grad=0" not in self._facts()[1]
+        return self.facts.requires_grad != 0
 
     def isComplete(self) -> bool:
         return None not in (self.sizes(), self.strides(), self.scalarType(), self.device())
+
+
+def _parsed(text: str) -> Any:
+    return staticmethod(lambda: parse_type(text))
 
 
 class ListType(_Of):
     """A list of one type of elements."""
 
     __slots__ = ()
-
-    @staticmethod
-    def ofInts() -> Type:
-        return parse_type("int[]")
-
-    @staticmethod
-    def ofFloats() -> Type:
-        return parse_type("float[]")
-
-    @staticmethod
-    def ofBools() -> Type:
-        return parse_type("bool[]")
-
-    @staticmethod
-    def ofStrings() -> Type:
-        return parse_type("str[]")
-
-    @staticmethod
-    def ofTensors() -> Type:
-        return parse_type("Tensor[]")
-
-    @staticmethod
-    def ofComplexDoubles() -> Type:
-        return parse_type("complex[]")
+    ofInts, ofFloats, ofBools = _parsed("int[]"), _parsed("float[]"), _parsed("bool[]")
+    ofStrings, ofTensors = _parsed("str[]"), _parsed("Tensor[]")
+    ofComplexDoubles = _parsed("complex[]")
 
 
 class OptionalType(_Of):
     """A type, or None."""
 
     __slots__ = ()
-
-    @staticmethod
-    def ofTensor() -> Type:
-        return parse_type("Tensor?")
-
-
-class FutureType(_Of):
-    """The type of the result of fork."""
-
-    __slots__ = ()
-
-
-class RRefType(_Of):
-    """A reference to a value elsewhere."""
-
-    __slots__ = ()
-
-
-class AwaitType(_Of):
-    """The type of the result of awaitable."""
-
-    __slots__ = ()
+    ofTensor = _parsed("Tensor?")
 
 
 class DictType(Type):
@@ -894,39 +884,22 @@ class _Named(Type):
         return self._name() or ""
 
 
-class ClassType(_Named):
-    """A class of a program."""
-
-    __slots__ = ()
-
-
-class InterfaceType(_Named):
-    """An interface of a program."""
-
-    __slots__ = ()
-
-
-class EnumType(_Named):
-    """An enum of a program."""
-
-    __slots__ = ()
-
-
-_classes: dict[str, type] = {
-    name: globals()[name]
-    for name in """TensorType ListType OptionalType FutureType RRefType AwaitType DictType TupleType
-    UnionType ClassType InterfaceType EnumType""".split()
+_written = (TensorType, ListType, OptionalType, DictType, TupleType, UnionType)
+_classes: dict[str, type] = {cls.__name__: cls for cls in _written}
+# Classes that have nothing of their own, by their base.
+_OTHERS: dict[type, str] = {
+    _Simple: """AnyType NoneType BoolType IntType FloatType ComplexType NumberType StringType
+        DeviceObjType GeneratorType StorageType StreamObjType CapsuleType PyObjectType QuantizerType
+        SymIntType SymFloatType SymBoolType AnyListType AnyTupleType AnyClassType AnyEnumType
+        LayoutType ScalarTypeType MemoryFormatType QSchemeType""",
+    _Of: "FutureType RRefType AwaitType",
+    _Named: "ClassType InterfaceType EnumType",
 }
-for (
-    _name
-) in """AnyType NoneType BoolType IntType FloatType ComplexType NumberType StringType DeviceObjType
-GeneratorType StorageType StreamObjType CapsuleType PyObjectType QuantizerType SymIntType
-SymFloatType SymBoolType AnyListType AnyTupleType AnyClassType AnyEnumType LayoutType
-ScalarTypeType MemoryFormatType QSchemeType""".split():
-    _classes[_name] = globals()[_name] = type(
-        _name, (_Simple,), {"__slots__": (), "__module__": __name__}
-    )
-    _classes[_name].__doc__ = f"The type of {_name.removesuffix('Type').lower()} values."
+for _base, _names in _OTHERS.items():
+    for _name in _names.split():
+        _body = {"__slots__": (), "__module__": __name__}
+        _classes[_name] = globals()[_name] = type(_name, (_base,), _body)
+        _classes[_name].__doc__ = f"The type of {_name.removesuffix('Type').lower()} values."
 __all__ += sorted(_classes)
 
 

@@ -24,11 +24,8 @@ from . import _rushlight
 from .methods import Overload
 
 _SIMPLE: dict[str, Any] = {
-    "int": int, "SymInt": int, "float": (float, int), "bool": bool, "str": str, "Scalar": (int,
-                                                                                           float,
-                                                                                           complex,
-                                                                                           bool),
-    "complex": (complex, float, int),
+    "int": int, "SymInt": int, "float": (float, int), "bool": bool, "str": str,
+    "Scalar": (int, float, complex, bool), "complex": (complex, float, int),
 }  # fmt: skip
 _ANNOTATIONS = {
     "Tensor": "Tensor", "int": "SymInt", "float": "float", "bool": "bool", "str": "str",
@@ -42,7 +39,7 @@ class _Operator:
     """The data of one operator; `call` is its kernel."""
 
     def __init__(self, schema: str) -> None:
-        if "(" not in schema or "->" not in schema or "::" not in schema.partition("(")[0]:
+        if not re.match(r"[^(]*::[^(]*\(.*->", schema, re.DOTALL):
             raise RuntimeError(
                 f"'{schema}' is no schema: expected 'namespace::name(Tensor x, float k=1.0) -> "
                 f"Tensor'"
@@ -57,11 +54,10 @@ class _Operator:
         self.results = self.overload.result_kinds
         written = sum(1 << i for i, a in enumerate(self.overload.arguments) if a.is_written)
         inputs, formula = self._gradient() if not written else (None, None)
+        register = _rushlight._register_operator
         if inputs is not None:
-            _rushlight._register_operator(
-                self._backward_schema(inputs), self.call_backward, 0, None, None
-            )
-        _rushlight._register_operator(schema, self.call, written, inputs, formula)
+            register(self._backward_schema(inputs), self.call_backward, 0, None, None)
+        register(schema, self.call, written, inputs, formula)
 
     # -- Calls
     # ----------------------------------------------------------------------------------------------
@@ -69,9 +65,8 @@ class _Operator:
     def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Convert arguments in the schema's order to Python's positional and keyword arguments."""
         found = list(zip(self.overload.arguments, args, strict=False))
-        return tuple(v for a, v in found if not a.keyword_only), {
-            a.name: v for a, v in found if a.keyword_only
-        }
+        named = {a.name: v for a, v in found if a.keyword_only}
+        return tuple(v for a, v in found if not a.keyword_only), named
 
     def call(self, *args: Any) -> tuple[Any, ...]:
         """Run the function for a program's call and check its results against the schema."""
@@ -84,31 +79,23 @@ class _Operator:
         return self._checked(self.function(*positional, **named))
 
     def _checked(self, found: Any) -> tuple[Any, ...]:
-        n = len(self.results)
-        if n == 0:
-            if found is not None:
-                raise RuntimeError(
-                    f"{self.name}: expected no result ({self.schema}), but got a "
-                    f"{type(found).__name__}"
-                )
-            return ()
-        values = (found,) if n == 1 else found
-        if not isinstance(values, (tuple, list)) or len(values) != n:
-            got = (
-                f"{len(values)} results"
-                if isinstance(values, (tuple, list))
-                else f"a {type(found).__name__}"
-            )
-            raise RuntimeError(f"{self.name}: expected {n} results ({self.schema}), but got {got}")
-        for i, (kind, value) in enumerate(zip(self.results, values, strict=True)):
-            if not _fits(kind, value):
-                raise RuntimeError(
-                    f"{self.name}: expected a {kind} as result {i} ({self.schema}), but got a "
-                    f"{type(value).__name__}"
-                )
-        return tuple(
-            float(v) if kind == "float" else v for kind, v in zip(self.results, values, strict=True)
-        )
+        n, got, wanted = len(self.results), f"a {type(found).__name__}", None
+        values = (found,) if n == 1 else () if n == 0 and found is None else found
+        if n == 0 and found is not None:
+            wanted = "no result"
+        elif not isinstance(values, (tuple, list)):
+            wanted = f"{n} results"
+        elif len(values) != n:
+            wanted, got = f"{n} results", f"{len(values)} results"
+        else:
+            for i, (kind, value) in enumerate(zip(self.results, values, strict=True)):
+                if not _fits(kind, value):
+                    wanted, got = f"a {kind} as result {i}", f"a {type(value).__name__}"
+                    break
+        if wanted is not None:
+            raise RuntimeError(f"{self.name}: expected {wanted} ({self.schema}), but got {got}")
+        pairs = zip(self.results, values, strict=True)
+        return tuple(float(v) if kind == "float" else v for kind, v in pairs)
 
     # -- Gradients
     # ---------------------------------------------------------------------------------------------
@@ -184,12 +171,9 @@ _operators: dict[str, _Operator] = {}
 
 
 def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    if isinstance(value, _rushlight.Tensor) or (
-        torch is not None and isinstance(value, torch.Tensor)
-    ):
-        return True
-    return hasattr(value, "__array_interface__") and hasattr(value, "dtype")
+    tensors = (_rushlight.Tensor, getattr(sys.modules.get("torch"), "Tensor", _rushlight.Tensor))
+    is_array = hasattr(value, "__array_interface__") and hasattr(value, "dtype")
+    return isinstance(value, tensors) or is_array
 
 
 def _fits(kind: str, value: Any) -> bool:
@@ -253,19 +237,10 @@ def infer_schema(
         kind = _schema_type(p.annotation, f"Parameter {p.name}")
         if mutates_args == "unknown" or p.name in mutates_args:
             kind = re.sub(r"^Tensor", f"Tensor({'abcdefghijklmnopqrstuvwxyz'[i % 26]}!)", kind)
-        default = (
-            ""
-            if p.default is p.empty
-            else f"={p.default!r}"
-            if not isinstance(p.default, str)
-            else f'="{p.default}"'
-        )
-        parts.append(f"{kind} {p.name}{default}")
-    unknown = (
-        [name for name in mutates_args if name not in signature.parameters]
-        if mutates_args != "unknown"
-        else []
-    )
+        default = f'="{p.default}"' if isinstance(p.default, str) else f"={p.default!r}"
+        parts.append(f"{kind} {p.name}{default if p.default is not p.empty else ''}")
+    wanted = () if mutates_args == "unknown" else mutates_args
+    unknown = [name for name in wanted if name not in signature.parameters]
     if unknown:
         raise ValueError(
             f"infer_schema(func): mutates_args has {unknown}, which are no parameters of "
@@ -276,13 +251,8 @@ def infer_schema(
 
 def _words(annotation: Any) -> str:
     """Return an annotation's text without modules: `List[Tensor]`, `Optional[int]`."""
-    text = (
-        annotation
-        if isinstance(annotation, str)
-        else getattr(annotation, "__name__", str(annotation))
-    )
-    if not isinstance(annotation, (str, type)) or getattr(annotation, "__args__", None):
-        text = str(annotation)
+    is_class = isinstance(annotation, type) and not getattr(annotation, "__args__", None)
+    text = annotation.__name__ if is_class else str(annotation)
     text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
     return re.sub(r"\b(?:list|Sequence)\[", "List[", text.replace("tuple[", "Tuple["))
 
@@ -293,10 +263,9 @@ def _schema_type(annotation: Any, what: str) -> str:
     if optional:
         return f"{_schema_type(optional[1] or optional[2], what)}?"
     if words not in _ANNOTATIONS:
-        kinds = ", ".join(_ANNOTATIONS)
         raise ValueError(
             f"infer_schema(func): {what} has unsupported type '{words}'. The valid types are: "
-            f"{kinds}, and Optional of them"
+            f"{', '.join(_ANNOTATIONS)}, and Optional of them"
         )
     return _ANNOTATIONS[words]
 
@@ -307,9 +276,8 @@ def _schema_result(annotation: Any) -> str:
         return "()"
     inside = re.fullmatch(r"Tuple\[(.*)\]", words)
     if inside:
-        return (
-            f"({', '.join(_schema_type(part.strip(), 'Return') for part in inside[1].split(','))})"
-        )
+        parts = (_schema_type(part.strip(), "Return") for part in inside[1].split(","))
+        return f"({', '.join(parts)})"
     return _schema_type(annotation, "Return")
 
 
@@ -376,10 +344,8 @@ def impl(qualname: str, types: Any = "default", func: Callable[..., Any] | None 
     """Register the implementation of a defined operator, for the CPU (or "default",
     CompositeExplicitAutograd ...); also a decorator."""
     kinds = (types,) if isinstance(types, str) or types is None else tuple(types)
-    is_ours = any(
-        kind is None or str(kind).lower() in ("cpu", "default") or "composite" in str(kind).lower()
-        for kind in kinds
-    )
+    names = [str(kind or "default").lower() for kind in kinds]
+    is_ours = any(name in ("cpu", "default") or "composite" in name for name in names)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = _known(_full(qualname))
@@ -445,10 +411,9 @@ class Library:
         """Define "name(Tensor x) -> Tensor" in the namespace; return its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        name = schema.partition("(")[0].strip()
-        return _define(
-            f"{_full(name, self.ns)}{schema[schema.index('(') :] if '(' in schema else ''}"
-        ).name.partition("::")[2]
+        name, bracket, rest = schema.partition("(")
+        made = _define(f"{_full(name.strip(), self.ns)}{bracket}{rest}")
+        return made.name.partition("::")[2]
 
     def impl(
         self,
@@ -494,22 +459,20 @@ def _torch_backward(
     def setup(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: Any = None) -> None:
         ctx.inputs, ctx.named = inputs, keyword_only_inputs or {}
 
+    def leaf(value: Any) -> Any:
+        if not _is_tensor(value):
+            return value
+        return value.detach().requires_grad_(value.is_floating_point() or value.is_complex())
+
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        args = [
-            value.detach().requires_grad_(value.is_floating_point() or value.is_complex())
-            if _is_tensor(value)
-            else value
-            for value in ctx.inputs
-        ]
-        leaves = [value for value in args if _is_tensor(value) and value.requires_grad]
+        args = [leaf(value) for value in ctx.inputs]
+        is_leaf = [_is_tensor(value) and value.requires_grad for value in args]
+        leaves = [value for value, yes in zip(args, is_leaf, strict=True) if yes]
         with torch.enable_grad():
             made = found(*args, **ctx.named)
         outputs = made if isinstance(made, (tuple, list)) else (made,)
         taken = iter(torch.autograd.grad(outputs, leaves, grads, allow_unused=True))
-        gradients = [
-            next(taken) if _is_tensor(value) and value.requires_grad else None for value in args
-        ]
-        return (*gradients, *(None for _ in ctx.named))
+        return (*(next(taken) if yes else None for yes in is_leaf), *(None for _ in ctx.named))
 
     return backward, setup
 
@@ -531,13 +494,10 @@ def adopt_torch() -> None:
     _seen[0] = now
     for full in torch._C._dispatch_get_all_op_names():
         namespace, _, rest = full.partition("::")
-        if (
-            namespace in _BUILT_IN
-            or full in _operators
-            or _rushlight.has_operator(full.partition(".")[0])
-        ):
-            continue
         name, _, overload = rest.partition(".")
+        is_known = namespace in _BUILT_IN or full in _operators
+        if is_known or _rushlight.has_operator(f"{namespace}::{name}"):
+            continue
         try:
             found = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
             adopted = _define(str(found._schema))

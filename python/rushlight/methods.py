@@ -23,36 +23,11 @@ if TYPE_CHECKING:
 _SELF = re.compile(
     r"^aten::(?!__)(\w+)(?:\.\w+)?\(Tensor(?:\([^)]*\))? self\b[^!\n]*\) -> .*$", re.M
 )
-_WORDS = {
-    "SymInt": "int",
-    "Scalar": "number",
-    "ScalarType": "dtype",
-    "MemoryFormat": "int",
-    "Layout": "int",
-    "Device": "str",
-}
-ALIASES = {
-    "axis": "dim",
-    "keepdims": "keepdim",
-    "x1": "self",
-    "x2": "other",
-}  # numpy's names, which PyTorch takes too
-_ATTRIBUTES = {
-    "T": "numpy_T",
-    "mT": "mT",
-    "H": "matrix_H",
-    "mH": "mH",
-    "real": "real",
-    "imag": "imag",
-}
-_CASTS = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
-    "bool": "bool", "byte": "uint8",
-    "char": "int8", "short": "int16", "int": "int32", "long": "int64", "cfloat": "complex64",
-    "cdouble": "complex128",
-}  # fmt: skip
-
-
+_WORDS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype"}
+_WORDS |= {"MemoryFormat": "int", "Layout": "int", "Device": "str"}
+# numpy's names, which PyTorch takes too
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}
+_ATTRIBUTES = {"T": "numpy_T", "H": "matrix_H", **{n: n for n in ("mT", "mH", "real", "imag")}}
 _ALIASES = re.compile(r"\((?:\w|!|\||\*| |->)*\)")  # (a!), (a -> *)
 
 
@@ -151,15 +126,16 @@ class Overload:
                 parts.append("*")
                 starred = True
             parts.append(str(a))
-        results = re.sub(r"\((?:\w|!)+\)", "", self.results)
-        results = (
-            ", ".join(shown_type(r.split(" ")[0]) for r in split_arguments(results.strip("()")))
-            or "None"
-        )
-        return f"{name}({', '.join(parts)}) -> {results if ',' not in results else f'({results})'}"
+        results = re.sub(r"\((?:\w|!)+\)", "", self.results).strip("()")
+        results = ", ".join(shown_type(r.split(" ")[0]) for r in split_arguments(results))
+        results = f"({results})" if "," in results else results or "None"
+        return f"{name}({', '.join(parts)}) -> {results}"
 
 
 _DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)}
+# x.float() and similar methods, by PyTorch's names of the types.
+CASTS = {_DTYPES[n].scalar_type.lower(): _DTYPES[n].name for n in (*range(8), 11, 15)}
+CASTS |= {"cfloat": "complex64", "cdouble": "complex128"}
 
 
 class Results:
@@ -222,18 +198,16 @@ def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
     several = {gathered(o) for o in overloads} if is_method else set()
     places, star, named = [], [], []
     optional = False
+    make = inspect.Parameter
     for name in sorted(found, key=lambda n: max(i for i, _ in found[n])):
         uses = [a for _, a in found[name]]
         defaults = [a.default for a in uses if a.has_default]
         shown = f"{name}_" if keyword.iskeyword(name) else name
-        parameter = inspect.Parameter(
-            shown, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=shown_type(uses[0].kind)
-        )
+        kind = shown_type(uses[0].kind)
+        parameter = make(shown, make.POSITIONAL_OR_KEYWORD, annotation=kind)
         by_place = any(not a.keyword_only for a in uses)
         if name in several:
-            star.append(
-                inspect.Parameter(shown, inspect.Parameter.VAR_POSITIONAL, annotation="int")
-            )
+            star.append(make(shown, make.VAR_POSITIONAL, annotation="int"))
             continue
         if defaults or len(uses) < len(overloads) or (optional and by_place):
             parameter = parameter.replace(default=defaults[0] if defaults else ...)
@@ -241,9 +215,17 @@ def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
         if by_place and not star:
             places.append(parameter)
         else:
-            named.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-    result = "Tensor" if "Tensor" in overloads[0].results else inspect.Parameter.empty
+            named.append(parameter.replace(kind=make.KEYWORD_ONLY))
+    result = "Tensor" if "Tensor" in overloads[0].results else make.empty
     return inspect.Signature([*places, *star[:1], *named], return_annotation=result)
+
+
+_ELEMENTWISE = "Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: "
+_WRITES_SELF = """Writes to the tensor itself, which keeps its shape and dtype: results that do not \
+fit are refused."""
+_WRITES_OUT = "out= takes the result's shape; its dtype must be one that the result can be cast to."
+_ERRORS = """Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, \
+IndexError, TypeError ..."""
 
 
 def document(name: str, lines: list[str], skip: int) -> str:
@@ -252,29 +234,16 @@ def document(name: str, lines: list[str], skip: int) -> str:
     overloads = [Overload(line) for line in lines]
     short = name.rpartition("::")[2]
     text = [f"The operator {name}.", "", *(f"    {o.shown(short, skip)}" for o in overloads), ""]
-    classes = next((o.classes for o in overloads if o.classes), "")
-    if classes:
-        kinds = classes.replace(" ", ", ")
-        text.append(
-            f"Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: "
-            f"{kinds}."
-        )
-    if any(o.views for o in overloads):
-        text.append("The result may share the tensor's memory.")
-    if any(a.is_written for o in overloads for a in o.arguments[:1]):
-        text.append(
-            "Writes to the tensor itself, which keeps its shape and dtype: results that do not fit "
-            "are refused."
-        )
-    elif any(a.is_written for o in overloads for a in o.arguments):
-        text.append(
-            "out= takes the result's shape; its dtype must be one that the result can be cast to."
-        )
-    text.append(
-        "Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, "
-        "IndexError, TypeError ..."
+    kinds = next((o.classes for o in overloads if o.classes), "").replace(" ", ", ")
+    writes_self = any(a.is_written for o in overloads for a in o.arguments[:1])
+    facts = (
+        (kinds, _ELEMENTWISE + f"{kinds}."),
+        (any(o.views for o in overloads), "The result may share the tensor's memory."),
+        (writes_self, _WRITES_SELF),
+        (not writes_self and any(o.writes for o in overloads), _WRITES_OUT),
+        (True, _ERRORS),
     )
-    return "\n".join(text)
+    return "\n".join([*text, *(said for holds, said in facts if holds)])
 
 
 class Method:
@@ -310,20 +279,12 @@ class Method:
         if self._gathers is None:
             overloads = [Overload(line) for line in self._lines]
             first = {o.arguments[1].kind for o in overloads if len(o.arguments) > 1}
-            takes_list = any(gathered(o) for o in overloads)
-            takes_int = not first.isdisjoint(
-                ("int", "SymInt", "int?", "Scalar", "Tensor", "Scalar?")
-            )
-            self._gathers = (takes_list, takes_int)
+            numbers = ("int", "SymInt", "int?", "Scalar", "Tensor", "Scalar?")
+            self._gathers = (any(map(gathered, overloads)), not first.isdisjoint(numbers))
         takes_list, takes_int = self._gathers
         rest = args[1:]
-        if (
-            takes_list
-            and (len(rest) > 1 or not takes_int)
-            and all(isinstance(i, int) for i in rest)
-        ):
-            return (args[0], list(rest))
-        return args
+        is_list = takes_list and (len(rest) > 1 or not takes_int)
+        return (args[0], list(rest)) if is_list and all(isinstance(i, int) for i in rest) else args
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -361,15 +322,9 @@ def unique(
 ) -> Any:
     """Return the different elements (or slices), and optionally the index of each element among
     them, and their counts."""
-    if dim is None:
-        found = _rushlight.call_function(
-            "aten::_unique2", input, sorted, return_inverse, return_counts
-        )
-    else:
-        found = _rushlight.call_function(
-            "aten::unique_dim", input, dim, sorted, return_inverse, return_counts
-        )
-    return _wanted(found, return_inverse, return_counts)
+    name, over = ("aten::_unique2", ()) if dim is None else ("aten::unique_dim", (dim,))
+    flags = (return_inverse, return_counts)
+    return _wanted(_rushlight.call_function(name, input, *over, sorted, *flags), *flags)
 
 
 def unique_consecutive(
@@ -377,10 +332,9 @@ def unique_consecutive(
 ) -> Any:
     """Return the first of each run of equal neighbours, and optionally the run of each element, and
     the lengths of the runs."""
-    found = _rushlight.call_function(
-        "aten::unique_consecutive", input, return_inverse, return_counts, dim
-    )
-    return _wanted(found, return_inverse, return_counts)
+    flags = (return_inverse, return_counts)
+    found = _rushlight.call_function("aten::unique_consecutive", input, *flags, dim)
+    return _wanted(found, *flags)
 
 
 def norm(
@@ -388,19 +342,11 @@ def norm(
 ) -> Any:
     """Return the vector norm over `dim` (all dimensions); "fro" is 2, "nuc" the sum of a matrix's
     singular values."""
+    call = _rushlight.call_function
     if p == "nuc":
-        return _rushlight.call_function(
-            "aten::nuclear_norm", input, *([] if dim is None else [dim]), keepdim
-        )
-    over = [dim] if isinstance(dim, int) else dim
-    return _rushlight.call_function(
-        "aten::linalg_vector_norm",
-        input,
-        2.0 if p in ("fro", None) else float(p),
-        over,
-        keepdim,
-        dtype=dtype,
-    )
+        return call("aten::nuclear_norm", input, *([] if dim is None else [dim]), keepdim)
+    over, order = [dim] if isinstance(dim, int) else dim, 2.0 if p in ("fro", None) else float(p)
+    return call("aten::linalg_vector_norm", input, order, over, keepdim, dtype=dtype)
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -418,8 +364,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by the function's result for it; slow, and only for the CPU."""
-    flat = [callable(value) for value in self.flatten().tolist()]
-    return self.copy_(_rushlight.tensor(flat, self.dtype).view(self.shape)) if flat else self
+    return _map(self, callable)
 
 
 def _map(self: Tensor, *others: Any) -> Tensor:
@@ -456,11 +401,8 @@ def _storage(name: str) -> Callable[[Tensor], Any]:
 
         return getattr(storages, name)(self)
 
-    get.__name__, get.__qualname__, get.__doc__ = (
-        name,
-        f"Tensor.{name}",
-        "The memory that the tensor and its views share.",
-    )
+    get.__name__, get.__qualname__ = name, f"Tensor.{name}"
+    get.__doc__ = "The memory that the tensor and its views share."
     return get
 
 
@@ -477,13 +419,8 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     try:
         elements = memoryview(self)
     except BufferError:
-        how = (
-            "dequantize()"
-            if self.is_quantized
-            else "to(rushlight.complex64)"
-            if name.startswith("complex")
-            else "float()"
-        )
+        how = "to(rushlight.complex64)" if name.startswith("complex") else "float()"
+        how = "dequantize()" if self.is_quantized else how
         raise TypeError(
             f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in "
             f"x.{how}.numpy()"
@@ -563,13 +500,9 @@ def rebuild_sparse(
     layout: int, parts: tuple[Tensor, ...], size: list[int], flags: tuple[bool, bool]
 ) -> Tensor:
     """Restore a pickled sparse tensor."""
-    made: Tensor
-    if layout == 2:
-        made = _rushlight.call_operator("aten::_sparse_csr_tensor_unsafe", *parts, size)
-    else:
-        made = _rushlight.call_operator(
-            "aten::_sparse_coo_tensor_unsafe", *parts, size, is_coalesced=flags[0]
-        )
+    name, more = ("csr", {}) if layout == 2 else ("coo", {"is_coalesced": flags[0]})
+    operator = f"aten::_sparse_{name}_tensor_unsafe"
+    made: Tensor = _rushlight.call_operator(operator, *parts, size, **more)
     made.requires_grad = flags[1]
     return made
 
@@ -577,10 +510,8 @@ def rebuild_sparse(
 def _reduce_sparse(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     names = ("_indices", "_values") if self.is_sparse else ("crow_indices", "col_indices", "values")
     parts = tuple(_rushlight.call_operator(f"aten::{name}", self.detach()) for name in names)
-    flags = (
-        bool(self.is_sparse and _rushlight.call_operator("aten::is_coalesced", self)),
-        self.requires_grad,
-    )
+    is_coalesced = self.is_sparse and _rushlight.call_operator("aten::is_coalesced", self)
+    flags = (bool(is_coalesced), self.requires_grad)
     return rebuild_sparse, (int(self.layout), parts, list(self.shape), flags)
 
 
@@ -600,11 +531,8 @@ def _cast(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
         made: Tensor = _rushlight.call_operator("aten::to", self, getattr(_rushlight, dtype))
         return made
 
-    cast.__name__, cast.__qualname__, cast.__doc__ = (
-        name,
-        f"Tensor.{name}",
-        f"The tensor as {dtype}.",
-    )
+    cast.__name__, cast.__qualname__ = name, f"Tensor.{name}"
+    cast.__doc__ = f"The tensor as {dtype}."
     return cast
 
 
@@ -655,7 +583,7 @@ def _own() -> dict[str, Any]:
                            doc="bytes of the elements"),
         "is_quantized": _attribute("prim::is_quantized"),
     }  # fmt: skip
-    own |= {name: _cast(name, dtype) for name, dtype in _CASTS.items()}
+    own |= {name: _cast(name, dtype) for name, dtype in CASTS.items()}
     return own | {name: _attribute(f"aten::{operator}") for name, operator in _ATTRIBUTES.items()}
 
 

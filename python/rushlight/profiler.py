@@ -60,16 +60,9 @@ _SORT_KEYS: dict[str, Callable[[Average], float]] = {
     "count": lambda row: row.count,
     "bytes": lambda row: row.bytes,
 }
-_SORT_KEYS |= {
-    torch: _SORT_KEYS[ours]
-    for torch, ours in (
-        ("cpu_time_total", "total"),
-        ("self_cpu_time_total", "self_total"),
-        ("cpu_time", "mean"),
-        ("cpu_memory_usage", "bytes"),
-        ("self_cpu_memory_usage", "bytes"),
-    )
-}
+_TORCHS = """cpu_time_total=total self_cpu_time_total=self_total cpu_time=mean
+cpu_memory_usage=bytes self_cpu_memory_usage=bytes"""
+_SORT_KEYS |= {pair.split("=")[0]: _SORT_KEYS[pair.split("=")[1]] for pair in _TORCHS.split()}
 
 
 def _time(seconds: float) -> str:
@@ -176,37 +169,20 @@ class profile:  # noqa: N801 (torch's name)
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a file for https://ui.perfetto.dev or chrome://tracing."""
         zero = self._events[0].start_ns if self._events else 0
-        rows: list[dict[str, object]] = [
-            {
-                "ph": "M",
-                "pid": 1,
-                "tid": thread + 1,
-                "name": "thread_name",
-                "args": {"name": f"thread {thread}"},
-            }
-            for thread in sorted({event.thread for event in self._events})
-        ]
+        rows: list[dict[str, object]] = []
+
+        def add(kind: str, thread: int, name: str, args: object, **more: object) -> None:
+            head = {"ph": kind, "pid": 1, "tid": thread + 1, "name": name}
+            rows.append({**head, **more, "args": args})
+
+        for thread in sorted({event.thread for event in self._events}):
+            add("M", thread, "thread_name", {"name": f"thread {thread}"})
         for e in self._events:
             if e.end_ns:
-                args = {
-                    "inputs": e.inputs,
-                    "file": e.file,
-                    "line": e.line,
-                    "code": e.code,
-                    "bytes": e.bytes,
-                }
+                keys = ("inputs", "file", "line", "code", "bytes")
                 times = {"ts": (e.start_ns - zero) / 1e3, "dur": (e.end_ns - e.start_ns) / 1e3}
-                rows.append(
-                    {
-                        "ph": "X",
-                        "pid": 1,
-                        "tid": e.thread + 1,
-                        "name": e.name,
-                        "cat": e.kind,
-                        **times,
-                        "args": args,
-                    }
-                )
+                args = {key: getattr(e, key) for key in keys}
+                add("X", e.thread, e.name, args, cat=e.kind, **times)
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"displayTimeUnit": "ns", "traceEvents": rows}, file)
 

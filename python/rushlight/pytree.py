@@ -59,11 +59,8 @@ def _register(node: _Node, name: str | None, replace: bool) -> None:
         if node.cls in _NODES and not replace:
             raise ValueError(f"{node.cls} is already registered as pytree node.")
         if node.cls in _NODES:
-            warnings.warn(
-                f"{node.cls} is already registered as pytree node. Overwriting the previous "
-                f"registration.",
-                stacklevel=3,
-            )
+            said = f"{node.cls} is already registered as pytree node."
+            warnings.warn(f"{said} Overwriting the previous registration.", stacklevel=3)
             for old in [old for old, cls in _NAMES.items() if cls is node.cls]:
                 del _NAMES[old]
         _NODES[node.cls] = node
@@ -90,10 +87,8 @@ def register_pytree_node(
     """
     del flatten_with_keys_fn  # of tracing only
     if (to_dumpable_context is None) != (from_dumpable_context is None):
-        raise ValueError(
-            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or "
-            f"registered."
-        )
+        both = f"Both to_dumpable_context and from_dumpable_context for {cls}"
+        raise ValueError(f"{both} must be None or registered.")
     node = _Node(cls, flatten_fn, unflatten_fn, to_dumpable_context, from_dumpable_context)
     _register(node, serialized_type_name, replace=False)
 
@@ -164,11 +159,8 @@ def register_namedtuple(cls: type[Any], *, serialized_type_name: str | None = No
 
 
 def _is_namedtuple_class(cls: Any) -> bool:
-    return (
-        isinstance(cls, type)
-        and issubclass(cls, tuple)
-        and isinstance(getattr(cls, "_fields", None), tuple)
-    )
+    is_tuple = isinstance(cls, type) and issubclass(cls, tuple)
+    return is_tuple and isinstance(getattr(cls, "_fields", None), tuple)
 
 
 # -- Finding
@@ -191,15 +183,9 @@ def _node_of(cls: type[Any]) -> _Node | None:
     node = _NODES.get(cls)
     theirs = None if node is not None else _torch_pytree()
     if theirs is not None and cls in theirs.SUPPORTED_NODES:
-        functions = theirs.SUPPORTED_NODES[cls]
-        texts = theirs.SUPPORTED_SERIALIZED_TYPES[cls]
-        node = _Node(
-            cls,
-            functions.flatten_fn,
-            functions.unflatten_fn,
-            texts.to_dumpable_context,
-            texts.from_dumpable_context,
-        )
+        functions, texts = theirs.SUPPORTED_NODES[cls], theirs.SUPPORTED_SERIALIZED_TYPES[cls]
+        contexts = (texts.to_dumpable_context, texts.from_dumpable_context)
+        node = _Node(cls, functions.flatten_fn, functions.unflatten_fn, *contexts)
     return node
 
 
@@ -211,12 +197,8 @@ def _enum_hook(o: dict[str, Any]) -> Any:
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, "__dict__", {}).get(part)  # no module's __getattr__ runs
-    is_member = (
-        isinstance(found, type)
-        and issubclass(found, enum.Enum)
-        and o.get("name") in found.__members__
-    )
-    return found[o["name"]] if is_member else o
+    is_enum = isinstance(found, type) and issubclass(found, enum.Enum)
+    return found[o["name"]] if is_enum and o.get("name") in found.__members__ else o
 
 
 # -- Specs
@@ -229,6 +211,7 @@ _FACTORIES = {
     cls.__name__: cls
     for cls in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
 }
+_REGISTER = "rushlight.register_dataclass, register_pytree_node"
 _DICTS = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 
 
@@ -239,9 +222,8 @@ class _Spec:
         self.type: str | None = parsed.get("type")
         self.context: Any = parsed.get("context")
         self.children = [_Spec(child) for child in parsed.get("children_spec") or ()]
-        self.is_plain: bool = (self.type is None or self.type in _PLAIN) and all(
-            child.is_plain for child in self.children
-        )
+        is_plain = self.type is None or self.type in _PLAIN
+        self.is_plain: bool = is_plain and all(child.is_plain for child in self.children)
         self.keys: list[Any] = self._read_keys() if self.type in _DICTS else []
 
     def _read_keys(self) -> list[Any]:
@@ -251,22 +233,17 @@ class _Spec:
 
     def read_context(self) -> Any:
         """Return the context as data: for most classes it is JSON in a text."""
-        return (
-            json.loads(self.context, object_hook=_enum_hook)
-            if isinstance(self.context, str)
-            else self.context
-        )
+        if not isinstance(self.context, str):
+            return self.context
+        return json.loads(self.context, object_hook=_enum_hook)
 
     def context_of(self, node: _Node) -> Any:
         """Return the context in the form that the class's functions use."""
         return node.from_json(self.context) if node.from_json is not None else self.read_context()
 
     def describe(self) -> str:
-        names = {
-            "builtins.tuple": "a tuple",
-            "builtins.list": "a list",
-            "collections.namedtuple": f"a {self.context}",
-        }
+        names = {"builtins.tuple": "a tuple", "builtins.list": "a list"}
+        names["collections.namedtuple"] = f"a {self.context}"
         if self.type is None:
             return "a leaf"
         if self.type in _DICTS:
@@ -313,9 +290,7 @@ class Trees:
         specs.update(zip(by_name.keys, by_name.children, strict=True))
         places = [*self._names, *("argument" for _ in by_place.children[len(self._names) :])]
         out = [_lower(*at) for at in zip(by_place.children, args, places, strict=False)]
-        named = {
-            name: _lower(specs[name], v, name) if name in specs else v for name, v in kwargs.items()
-        }
+        named = {n: _lower(specs[n], v, n) if n in specs else v for n, v in kwargs.items()}
         return (*out, *args[len(out) :]), named
 
     def rebuild(self, result: Any) -> Any:
@@ -341,11 +316,10 @@ def _lower(spec: _Spec, value: Any, where: str) -> Any:
     if spec.type == "collections.namedtuple":
         return _lower_namedtuple(spec, value, where)
     if spec.type == "collections.deque":
-        if isinstance(value, collections.deque) and value.maxlen != spec.read_context():
+        is_deque = isinstance(value, collections.deque)
+        if is_deque and value.maxlen != spec.read_context():
             raise _mismatch(spec, where, value, f"a deque with maxlen={value.maxlen}")
-        return _lower_items(
-            spec, list(value) if isinstance(value, collections.deque) else value, where
-        )
+        return _lower_items(spec, list(value) if is_deque else value, where)
     return _lower_node(spec, value, where)
 
 
@@ -361,17 +335,10 @@ def _lower_dict(spec: _Spec, value: Any, where: str) -> dict[Any, Any]:
         raise _mismatch(spec, where, value)
     if spec.type == "collections.defaultdict" and isinstance(value, collections.defaultdict):
         factory, context = value.default_factory, spec.read_context()
-        want = (
-            str(context.get("default_factory_module")),
-            str(context.get("default_factory_name")),
-        )
+        want = tuple(str(context.get(f"default_factory_{part}")) for part in ("module", "name"))
         if (getattr(factory, "__module__", None), getattr(factory, "__qualname__", None)) != want:
-            raise _mismatch(
-                spec,
-                where,
-                value,
-                f"a defaultdict of {factory}; it was a defaultdict of {'.'.join(want)}",
-            )
+            why = f"a defaultdict of {factory}; it was a defaultdict of {'.'.join(want)}"
+            raise _mismatch(spec, where, value, why)
     at = zip(spec.keys, spec.children, strict=True)
     return {key: _lower(child, value[key], f"{where}[{key!r}]") for key, child in at}
 
@@ -387,12 +354,8 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
     """Convert an instance of the class that the file names, or accept plain containers in its
     place."""
     cls = _class_named(str(spec.type))
-    if (
-        cls is not None
-        and type(value) is cls
-        and (node := _node_of(cls)) is not None
-        and node.flatten is not None
-    ):
+    node = _node_of(cls) if cls is not None and type(value) is cls else None
+    if node is not None and node.flatten is not None:
         items, context = node.flatten(value)
         if context != spec.context_of(node):
             raise _mismatch(spec, where, value, f"one with the context {context}")
@@ -406,10 +369,7 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
         return _lower_items(spec, value, where)
     text = _describe(value)
     if cls is None:
-        text += (
-            f"; no class is registered as '{spec.type}' (rushlight.register_dataclass, "
-            f"register_pytree_node)"
-        )
+        text += f"; no class is registered as '{spec.type}' ({_REGISTER})"
     raise _mismatch(spec, where, value, text)
 
 

@@ -15,10 +15,11 @@ the same rule as in the command (cli/compare.c).
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _rushlight
 
@@ -104,16 +105,13 @@ def _tolerances(
     if isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _tolerances(item, rtol, atol)
-    elif isinstance(value, (float, complex)):
-        size = abs(value) if abs(value) < float("inf") else 0.0
-        yield (
-            (rtol or 0.0, atol or 0.0)
-            if rtol is not None or atol is not None
-            else (1e-7, 1e-7 * size)
-        )
-    elif hasattr(value, "dtype") and _dtype_name(value) in _INEXACT:
+        return
+    is_number = isinstance(value, (float, complex))
+    if is_number or (hasattr(value, "dtype") and _dtype_name(value) in _INEXACT):
         if rtol is not None or atol is not None:
             yield rtol or 0.0, atol or 0.0
+        elif is_number:
+            yield 1e-7, 1e-7 * abs(value) if abs(value) < float("inf") else 0.0
         else:
             usual = _RTOL.get(_dtype_name(value), 1e-5)
             yield usual, usual * _largest(value)
@@ -123,11 +121,11 @@ def _tolerances(
 # -----------------------------------------------------------------------------------------
 
 
-class _Question:
+class _Question(NamedTuple):
     """A call that has begun."""
 
-    def __init__(self, entry: dict[str, Any], args: tuple[Any, ...]) -> None:
-        self.entry, self.args = entry, args
+    entry: dict[str, Any]
+    args: tuple[Any, ...]
 
 
 class Recording:
@@ -237,11 +235,8 @@ class Recording:
     def _begin(
         self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any], is_random: bool
     ) -> _Question:
-        entry: dict[str, Any] = {
-            "method": method,
-            "args": _copy(tuple(args)),
-            "kwargs": _copy(dict(kwargs)),
-        }
+        entry: dict[str, Any] = {"method": method, "args": _copy(tuple(args))}
+        entry["kwargs"] = _copy(dict(kwargs))
         if is_random and self._seed is not None:
             entry["seed"] = self._seed
             torch = _torch()
@@ -312,10 +307,7 @@ def record_calls(
     for given in inputs:
         args = given if isinstance(given, tuple) else () if isinstance(given, dict) else (given,)
         kwargs = given if isinstance(given, dict) else {}
-        results.append(
-            recording(*args, **kwargs)
-            if method == "forward"
-            else recording.call(method, *args, **kwargs)
-        )
+        call = recording if method == "forward" else functools.partial(recording.call, method)
+        results.append(call(*args, **kwargs))
     recording.save(file)
     return results

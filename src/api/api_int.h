@@ -45,7 +45,7 @@ rush_status api_outputs_begin(call_ctx *cx, const rush_call_options *o,
 void api_outputs_end(call_ctx *cx, output_buffers *out, rush_status st);
 
 /* Return v as the result *out if st is RUSH_OK; release it otherwise, or if out is NULL. */
-static inline void api_give(rush_status st, rush_value v, rush_value *out)
+static inline void api_return_steal(rush_status st, rush_value v, rush_value *out)
 {
   if (st == RUSH_OK && out)
     *out = v;

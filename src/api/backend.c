@@ -29,7 +29,7 @@ static rush_value get_arg(const rush_call *call, size_t i)
   return i < call->n_args ? call->args[i] : rush_value_none();
 }
 
-static void give(rush_call *call, size_t i, rush_value v)
+static void set_result(rush_call *call, size_t i, rush_value v)
 {
   if (i >= call->n_results) {
     value_release(v);
@@ -54,7 +54,7 @@ static rush_status fail_shape(rush_shape *q, const char *type, const char *fmt, 
   va_list ap;
 
   va_start(ap, fmt);
-  rush_status st = shape_ask_fail(q, type, fmt, ap);
+  rush_status st = shape_fn_fail(q, type, fmt, ap);
   va_end(ap);
   return st;
 }
@@ -176,7 +176,7 @@ static const rush_backend_api functions = {
     .call_context = get_context,
     .call_n_args = get_n_args,
     .call_arg = get_arg,
-    .call_return_steal = give,
+    .call_return_steal = set_result,
     .call_fail = fail,
     .call_poll = poll_call,
     .call_create = create,
@@ -218,17 +218,17 @@ static const rush_backend_api functions = {
 #define IR_ROW(name) .name = api_##name,
     IR_API(IR_ROW)
 #undef IR_ROW
-    .shape_n_tensors = shape_ask_n_tensors,
-    .shape_n_dims = shape_ask_n_dims,
-    .shape_dtype = shape_ask_dtype,
-    .shape_size = shape_ask_size,
-    .shape_int = shape_ask_int,
-    .shape_arg = shape_ask_arg,
-    .size_number = shape_ask_number,
-    .size_unknown = shape_ask_unknown,
-    .size_calc = shape_ask_calc,
-    .size_holds = shape_ask_holds,
-    .shape_result = shape_ask_give,
+    .shape_n_tensors = shape_fn_n_tensors,
+    .shape_n_dims = shape_fn_n_dims,
+    .shape_dtype = shape_fn_dtype,
+    .shape_size = shape_fn_size,
+    .shape_int = shape_fn_int,
+    .shape_arg = shape_fn_arg,
+    .size_number = shape_fn_number,
+    .size_unknown = shape_fn_unknown,
+    .size_calc = shape_fn_calc,
+    .size_holds = shape_fn_holds,
+    .shape_result = shape_fn_add_result,
     .shape_fail = fail_shape,
     .call_error = get_error,
     .pass_error = get_pass_error,

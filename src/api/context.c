@@ -85,6 +85,7 @@ rush_status rush_context_create(const rush_context_options *options, rush_contex
       .cpu = (uint32_t)o.cpu,
       .no_reuse = o.no_reuse,
       .no_cache = o.no_cache,
+      .plan_first = o.plan_first != 0,
   };
   opt.no_passes = o.executor == RUSH_EXECUTOR_SIMPLE;
   TRY(context_new(&opt, &c, err));
@@ -99,6 +100,25 @@ rush_status rush_context_create(const rush_context_options *options, rush_contex
 
 void rush_context_release(rush_context *c) { context_release(c); }
 void rush_context_release_default(void) { context_release_default(); }
+
+static uint8_t small_number(int n) { return (uint8_t)(n < 0 ? 0 : n > UINT8_MAX ? UINT8_MAX : n); }
+
+void rush_context_set_plan_limits(rush_context *c, bool off, int n_exact, int n_wide)
+{
+  if ((c = context_or_default(c)) != NULL)
+    context_set_plan_limits(c, (plan_limits){off, small_number(n_exact), small_number(n_wide)});
+}
+
+void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int *n_wide)
+{
+  plan_limits l = {0};
+
+  if ((c = context_or_default(c)) != NULL)
+    l = context_plan_limits(c);
+  *off = l.off;
+  *n_exact = l.n_exact;
+  *n_wide = l.n_wide;
+}
 
 void rush_context_set_threads(rush_context *c, int n_threads)
 {

@@ -100,9 +100,11 @@ const char *api_node_attr_kind(const rush_node *node, const char *name)
   case ATTR_INT: return "i";
   case ATTR_FLOAT: return "f";
   case ATTR_STRING: return "s";
-  case ATTR_TYPES: return strcmp(name, "types") == 0 || a->as.t.n_types != 1 ? "tys" : "ty";
+  case ATTR_TYPE: return "ty";
+  case ATTR_TYPES: return "tys";
   case ATTR_VALUE: return kind_of_list(a->as.value);
   case ATTR_GRAPH: return "g";
+  case ATTR_GRAPHS: return "gs";
   case ATTR_INTS: return "is";
   }
   return NULL;
@@ -143,26 +145,34 @@ rush_status api_node_attr(const rush_node *node, const char *name, rush_value *o
   return RUSH_OK;
 }
 
+static bool has_types(const ir_attr *a)
+{
+  return a && (a->kind == ATTR_TYPES || a->kind == ATTR_TYPE);
+}
+
 size_t api_node_attr_n_types(const rush_node *n, const char *name)
 {
   const ir_attr *a = find_attr(node_in(n), name);
 
-  return a && a->kind == ATTR_TYPES ? a->as.t.n_types : 0;
+  return has_types(a) ? a->as.t.n_types : 0;
 }
 
 const rush_type *api_node_attr_type(const rush_node *n, const char *name, size_t i)
 {
   const ir_attr *a = find_attr(node_in(n), name);
 
-  return a && a->kind == ATTR_TYPES && i < a->as.t.n_types ? type_handle(a->as.t.types[i]) : NULL;
+  return has_types(a) && i < a->as.t.n_types ? type_handle(a->as.t.types[i]) : NULL;
 }
 
 static void copy_graph(session *s, edit *e)
 {
   const ir_attr *a = find_attr(e->n, e->text);
 
-  if (a && a->kind == ATTR_GRAPH) {
-    e->made = ir_graph_copy(s, a->as.graph);
+  if (a && (a->kind == ATTR_GRAPH || a->kind == ATTR_GRAPHS)) {
+    if (e->i >= a->as.graphs.n)
+      session_fail_status(s, RUSH_EARGUMENT, "IndexError", NULL, "'%s' has %u graphs, not %zu",
+                          e->text, a->as.graphs.n, e->i + 1);
+    e->made = ir_graph_twin(s, a->as.graphs.v[e->i]);
     return;
   }
   if (!has_graph(e->n, e->text))
@@ -183,7 +193,23 @@ static void copy_graph(session *s, edit *e)
 rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph **out,
                                 rush_error *err)
 {
-  edit e = {.n = node_in(n), .text = name};
+  return api_node_attr_graph_at(n, name, 0, out, err);
+}
+
+size_t api_node_attr_n_graphs(const rush_node *node, const char *name)
+{
+  const ir_node *n = node_in(node);
+  const ir_attr *a = find_attr(n, name);
+
+  if (a && (a->kind == ATTR_GRAPH || a->kind == ATTR_GRAPHS))
+    return a->as.graphs.n;
+  return has_graph(n, name);
+}
+
+rush_status api_node_attr_graph_at(const rush_node *n, const char *name, size_t i, rush_graph **out,
+                                   rush_error *err)
+{
+  edit e = {.n = node_in(n), .text = name, .i = i};
 
   TRY(ir_need_node(e.n, err));
   TRY(ir_edit(e.n->graph, copy_graph, &e, err));
@@ -215,7 +241,7 @@ static void set_attr(session *s, edit *e)
   case RUSH_TAG_INT: ir_attr_set_int(s, n, e->text, v.as.i); break;
   case RUSH_TAG_FLOAT: ir_attr_set_float(s, n, e->text, v.as.d); break;
   case RUSH_TAG_STRING: ir_attr_set_string(s, n, e->text, v.as.string->text); break;
-  default: { /* as a constant has it: lists know their elements, empty ones from the kind */
+  default: { /* as in a constant: lists have an element type, empty ones from the kind */
     const bool is_empty = v.tag == RUSH_TAG_LIST && v.as.list->n == 0;
     ir_node *c = build_constant(s, e->g, v, is_empty && e->t ? list_of(s, e->g, e->t) : NULL);
     const rush_list *l = v.tag == RUSH_TAG_LIST ? ir_constant_value(c).as.list : NULL;
@@ -264,7 +290,10 @@ static void set_types(session *s, edit *e)
     types[i] = type_in(j->from[i]);
     ir_graph_keep_types(s, e->g, types[i]->store);
   }
-  ir_attr_set_types(s, e->n, e->text, types, (uint32_t)e->i);
+  if (e->i == 1 && strcmp(e->text, "types") != 0)
+    ir_attr_set_type(s, e->n, e->text, types[0]);
+  else
+    ir_attr_set_types(s, e->n, e->text, types, (uint32_t)e->i);
 }
 
 rush_status api_node_set_attr_types(const rush_node *n, const char *name,
@@ -274,6 +303,48 @@ rush_status api_node_set_attr_types(const rush_node *n, const char *name,
 
   TRY(ir_need_node(j.e.n, err));
   return ir_edit(j.e.n->graph, set_types, &j.e, err);
+}
+
+typedef struct graphs_job {
+  edit e; /* i: their number; flag: a list */
+  const rush_graph *const *from;
+} graphs_job;
+
+static void set_graphs(session *s, edit *e)
+{
+  const graphs_job *j = (graphs_job *)(void *)e;
+  ir_graph **v = session_array(s, ir_graph *, e->i + 1);
+
+  if (!e->flag && strcmp(e->text, "Subgraph") == 0 && ir_node_has_subgraph_block(e->n)) {
+    ir_node_set_subgraph(s, e->n, graph_in(j->from[0]));
+    return;
+  }
+  for (size_t i = 0; i < e->i; i++) {
+    v[i] = ir_attr_graph_copy(s, e->n, graph_in(j->from[i]));
+    ir_check(s, v[i], e->text); /* limits its depth too */
+  }
+  if (e->flag)
+    ir_attr_set_graphs(s, e->n, e->text, v, (uint32_t)e->i);
+  else
+    ir_attr_set_graph(s, e->n, e->text, v[0]);
+}
+
+rush_status api_node_set_attr_graphs(const rush_node *n, const char *name,
+                                     const rush_graph *const *graphs, size_t n_graphs, bool list,
+                                     rush_error *err)
+{
+  graphs_job j = {.e = {.n = node_in(n), .text = name, .i = n_graphs, .flag = list},
+                  .from = graphs};
+  const ir_node *node = j.e.n;
+
+  TRY(ir_need_node(node, err));
+  if (!*name || *name == '_' || node->function || node->kind == IR_PARAM ||
+      node->kind == IR_RETURN || (!list && n_graphs != 1))
+    return ir_misuse(err, "'%s' cannot be an attribute of %s", name, ir_node_kind_name(node));
+  for (size_t i = 0; i < n_graphs; i++)
+    if (graph_in(graphs[i])->ctx != node->graph->ctx)
+      return ir_misuse(err, "the graph of the attribute '%s' belongs to another context", name);
+  return ir_edit(node->graph, set_graphs, &j.e, err);
 }
 
 rush_status api_node_remove_attr(const rush_node *node, const char *name, rush_error *err)

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "ir/build.h"
 #include "passes/passes.h"
+#include "run/executor.h"
 #include "script/emit/insert.h"
 
 #include <stdio.h>
@@ -187,6 +188,43 @@ rush_status api_graph_of_function(rush_function *rf, rush_graph **out, rush_erro
 
   TRY(api_begin(&cx, f->program->ctx, err));
   return copy_function(&cx, f, out);
+}
+
+typedef struct last_job {
+  function *f;
+  const rush_object *self;
+  ir_graph *made;
+} last_job;
+
+static void copy_last(session *s, void *arg)
+{
+  last_job *job = arg;
+
+  job->made = executor_last_graph(s, job->f, job->self);
+}
+
+rush_status api_graph_of_last_call(rush_module *m, const char *method, rush_graph **out,
+                                   rush_error *err)
+{
+  last_job job = {.self = m->object.as.object};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  TRY(module_method(m, method, &job.f, err));
+  TRY(module_place(&cx, m, session_run(&cx, copy_last, &job)));
+  *out = graph_out(job.made);
+  return RUSH_OK;
+}
+
+rush_status api_graph_of_last_function_call(rush_function *rf, rush_graph **out, rush_error *err)
+{
+  last_job job = {.f = (function *)(void *)rf};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, job.f->program->ctx, err));
+  TRY(session_run(&cx, copy_last, &job));
+  *out = graph_out(job.made);
+  return RUSH_OK;
 }
 
 rush_status api_graph_copy(const rush_graph *g, rush_graph **out, rush_error *err)

@@ -67,37 +67,50 @@ rush_status ir_need_node(const ir_node *n, rush_error *err) RUSH_CHECKED;
 rush_status ir_need_value(const ir_graph *g, const ir_value *v, rush_error *err) RUSH_CHECKED;
 
 /* X(name): rush_backend_api.name is api_name, with the type of the table's entry. */
-#define IR_API(X)                                                                                 \
-  X(graph_create)                                                                                 \
-  X(graph_parse) X(graph_of_method) X(graph_of_value) X(graph_of_function) X(graph_copy)          \
-    X(graph_release) X(graph_block) X(graph_text) X(graph_dot) X(graph_lint) X(graph_call)        \
-      X(graph_run_pass) X(graph_insert_point) X(graph_set_insert_point) X(graph_insert)           \
-        X(graph_insert_constant) X(graph_insert_node) X(pass_graph) X(block_graph) X(block_owner) \
-          X(block_param) X(block_return) X(block_last) X(block_find) X(node_create)               \
-            X(node_is_live) X(node_graph) X(node_owner) X(node_prev) X(node_schema) X(node_text)  \
-              X(node_source) X(node_insert) X(node_move) X(node_destroy) X(node_is_before)        \
-                X(node_insert_input) X(node_set_input) X(node_remove_input) X(node_replace_input) \
-                  X(node_insert_output) X(node_remove_output) X(node_add_block)                   \
-                    X(node_erase_block) X(node_named_input) X(node_attr_name) X(node_attr_kind)   \
-                      X(node_attr) X(node_attr_n_types) X(node_attr_type) X(node_attr_graph)      \
-                        X(node_set_attr) X(node_set_attr_types) X(node_remove_attr)               \
-                          X(node_copy_attrs) X(value_is_live) X(value_node) X(value_offset)       \
-                            X(value_name) X(value_set_name) X(value_type) X(value_set_type)       \
-                              X(value_n_uses) X(value_use) X(value_replace_uses) X(type_parse)    \
-                                X(type_release) X(type_kind) X(type_text) X(type_n_elems)         \
-                                  X(type_elem) X(type_field) X(type_name) X(type_equal)           \
-                                    X(type_is_subtype) X(type_unify) X(type_make)                 \
-                                      X(graph_insert_graph) X(alias_analyse) X(alias_release)     \
-                                        X(alias_may) X(alias_has_writers) X(node_move_if_valid)   \
-                                          X(graph_match) X(match_anchor) X(match_value)           \
-                                            X(graph_rewrite) X(build_begin) X(build_input)        \
-                                              X(build_constant) X(build_call) X(build_output)     \
-                                                X(build_failed) X(build_end)
+#define IR_API(X)                                                                                  \
+  X(graph_create)                                                                                  \
+  X(graph_parse)                                                                                   \
+  X(graph_of_method)                                                                               \
+  X(graph_of_value) X(graph_of_function) X(graph_copy) X(graph_release) X(graph_block)             \
+    X(graph_text) X(graph_dot) X(graph_lint) X(graph_call) X(graph_run_pass) X(graph_insert_point) \
+      X(graph_set_insert_point) X(graph_insert) X(graph_insert_constant) X(graph_insert_node)      \
+        X(pass_graph) X(block_graph) X(block_owner) X(block_param) X(block_return) X(block_last)   \
+          X(block_find) X(node_create) X(node_is_live) X(node_graph) X(node_owner) X(node_prev)    \
+            X(node_schema) X(node_text) X(node_source) X(node_insert) X(node_move) X(node_destroy) \
+              X(node_is_before) X(node_insert_input) X(node_set_input) X(node_remove_input)        \
+                X(node_replace_input) X(node_insert_output) X(node_remove_output)                  \
+                  X(node_add_block) X(node_erase_block) X(node_named_input) X(node_attr_name)      \
+                    X(node_attr_kind) X(node_attr) X(node_attr_n_types) X(node_attr_type)          \
+                      X(node_attr_graph) X(node_set_attr) X(node_set_attr_types)                   \
+                        X(node_remove_attr) X(node_copy_attrs) X(value_is_live) X(value_node)      \
+                          X(value_offset) X(value_name) X(value_set_name) X(value_type)            \
+                            X(value_set_type) X(value_n_uses) X(value_use) X(value_replace_uses)   \
+                              X(type_parse) X(type_release) X(type_kind) X(type_text)              \
+                                X(type_n_elems) X(type_elem) X(type_field) X(type_name)            \
+                                  X(type_equal) X(type_is_subtype) X(type_unify) X(type_make)      \
+                                    X(type_facts) X(type_of_facts) X(graph_insert_graph)           \
+                                      X(alias_analyse) X(alias_release) X(alias_may)               \
+                                        X(alias_has_writers) X(node_move_if_valid) X(graph_match)  \
+                                          X(match_anchor) X(match_value) X(graph_rewrite)          \
+                                            X(build_begin) X(build_input) X(build_constant)        \
+                                              X(build_call) X(build_output) X(build_failed)        \
+                                                X(build_end) X(node_attr_n_graphs)                 \
+                                                  X(node_attr_graph_at) X(node_set_attr_graphs)    \
+                                                    X(graph_of_last_call)                          \
+                                                      X(graph_of_last_function_call)               \
+                                                        X(graph_differentiate)
+
+/* -- ir_gradient.c ----------------------------------------------------------------------------- */
+rush_status api_graph_differentiate(const rush_graph *g, rush_graph **f, rush_graph **df,
+                                    rush_value *numbers, rush_error *err);
 
 /* -- ir_graph.c: making, reading, blocks ------------------------------------------------------- */
 rush_status api_graph_create(rush_context *c, rush_graph **out, rush_error *err);
 rush_status api_graph_parse(rush_context *c, const char *text, bool tensor_constants,
                             const rush_graph *scope, rush_graph **out, rush_error *err);
+rush_status api_graph_of_last_call(rush_module *m, const char *method, rush_graph **out,
+                                   rush_error *err);
+rush_status api_graph_of_last_function_call(rush_function *f, rush_graph **out, rush_error *err);
 rush_status api_graph_of_method(rush_module *m, const char *method, rush_graph **out,
                                 rush_error *err);
 rush_status api_graph_of_value(rush_context *c, rush_value v, const char *method, rush_graph **out,
@@ -170,6 +183,12 @@ size_t api_node_attr_n_types(const rush_node *n, const char *name);
 const rush_type *api_node_attr_type(const rush_node *n, const char *name, size_t i);
 rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph **out,
                                 rush_error *err);
+size_t api_node_attr_n_graphs(const rush_node *n, const char *name);
+rush_status api_node_attr_graph_at(const rush_node *n, const char *name, size_t i, rush_graph **out,
+                                   rush_error *err);
+rush_status api_node_set_attr_graphs(const rush_node *n, const char *name,
+                                     const rush_graph *const *graphs, size_t n_graphs, bool list,
+                                     rush_error *err);
 rush_status api_node_set_attr(const rush_node *n, const char *name, const char *kind, rush_value v,
                               rush_error *err);
 rush_status api_node_set_attr_types(const rush_node *n, const char *name,
@@ -202,6 +221,9 @@ const rush_type *api_type_elem(const rush_type *t, size_t i);
 const char *api_type_field(const rush_type *t, size_t i);
 const char *api_type_name(const rush_type *t);
 bool api_type_equal(const rush_type *a, const rush_type *b);
+void api_type_facts(const rush_type *t, rush_type_facts *out);
+rush_status api_type_of_facts(rush_context *c, const rush_type_facts *facts,
+                              const rush_type **out, rush_error *err);
 bool api_type_is_subtype(const rush_type *a, const rush_type *b);
 rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type *b, bool to_union,
                            const rush_type **out, rush_error *err);

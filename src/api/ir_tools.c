@@ -147,7 +147,7 @@ typedef struct match_job {
   size_t n;
 } match_job;
 
-static bool ask_filter(void *user, const ir_match *m)
+static bool call_filter(void *user, const ir_match *m)
 {
   const match_job *j = user;
 
@@ -161,10 +161,10 @@ static void match(session *s, edit *e)
   ir_graph_resolve(s, e->g);
   ir_graph_resolve(s, j->pattern);
   if (j->by) {
-    j->n = rewrite_all(s, j->pattern, j->by, e->g, j->found ? ask_filter : NULL, j);
+    j->n = rewrite_all(s, j->pattern, j->by, e->g, j->found ? call_filter : NULL, j);
     return;
   }
-  for (const ir_match *m = match_all(s, j->pattern, e->g); m && ask_filter(j, m); m = m->next)
+  for (const ir_match *m = match_all(s, j->pattern, e->g); m && call_filter(j, m); m = m->next)
     ;
 }
 

@@ -2,6 +2,7 @@
  * the type's store alive. A type made of others belongs to the store of a program if one of its
  * elements does, because the context's store would outlive the elements. */
 #include "api/ir_int.h"
+#include "ir/facts.h"
 
 static void parse(session *s, edit *e)
 {
@@ -94,6 +95,87 @@ rush_status api_type_make(rush_context *c, const char *kind, const rush_type *co
   *out = type_handle(t);
   return RUSH_OK;
 }
+
+/* -- Facts about tensors ----------------------------------------------------------------------- */
+
+_Static_assert(RUSH_TYPE_DIMS == IR_FACTS_DIMS && RUSH_STRIDE_UNKNOWN == IR_STRIDE_UNKNOWN,
+               "public facts are those of ir/facts.h");
+
+void api_type_facts(const rush_type *t, rush_type_facts *out)
+{
+  const ir_facts *f = ir_facts_of(type_in(t));
+
+  *out = (rush_type_facts){.dtype = f->dtype,
+                           .n_dims = f->n_dims,
+                           .device_kind = f->has_device ? f->device_kind : -1,
+                           .device_index = f->has_device ? f->device_index : -1,
+                           .requires_grad = f->requires_grad,
+                           .defined = f->defined,
+                           .contiguous = f->contiguous};
+  for (int i = 0; i < f->n_dims; i++) {
+    out->sizes[i] = f->sizes[i];
+    out->strides[i] = f->strides[i];
+  }
+}
+
+typedef struct facts_job {
+  ir_facts facts;
+  const type *made;
+} facts_job;
+
+static void make_refined(session *s, void *arg)
+{
+  facts_job *j = arg;
+
+  type_store *ts = type_store_of_context(s->cx->ctx);
+
+  if (!ts)
+    session_check(s, call_nomem(s->cx));
+  j->made = ir_facts_type(s, ts, &j->facts);
+}
+
+static bool is_fact(int64_t f) { return f >= -1 && f <= 1; }
+
+/* True if the facts can be those of a tensor. */
+static bool facts_are_sound(const rush_type_facts *f)
+{
+  bool sound = (f->dtype == DTYPE_NONE || dtype_is_valid(f->dtype)) && f->n_dims >= -1 &&
+               f->n_dims <= RUSH_TYPE_DIMS && is_fact(f->requires_grad) && is_fact(f->defined) &&
+               is_fact(f->contiguous) && f->device_index >= -1 && f->device_index <= INT8_MAX &&
+               (f->device_kind == -1 || device_kind_name(f->device_kind));
+
+  for (int i = 0; sound && i < f->n_dims; i++)
+    sound = f->sizes[i] >= -1;
+  return sound;
+}
+
+rush_status api_type_of_facts(rush_context *c, const rush_type_facts *f, const rush_type **out,
+                              rush_error *err)
+{
+  facts_job j = {.facts = ir_facts_none()};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (!facts_are_sound(f))
+    return ir_misuse(err, "these are no facts about a tensor: a field is out of its range");
+  j.facts.dtype = (int16_t)f->dtype;
+  j.facts.n_dims = (int8_t)f->n_dims;
+  j.facts.has_device = f->device_kind >= 0;
+  j.facts.device_kind = (int8_t)(f->device_kind < 0 ? 0 : f->device_kind);
+  j.facts.device_index = (int8_t)f->device_index;
+  j.facts.requires_grad = (int8_t)f->requires_grad;
+  j.facts.defined = (int8_t)f->defined;
+  j.facts.contiguous = (int8_t)(f->contiguous == 1 ? 1 : -1);
+  for (int i = 0; i < f->n_dims; i++) {
+    j.facts.sizes[i] = f->sizes[i];
+    j.facts.strides[i] = f->strides[i];
+  }
+  TRY(session_run(&cx, make_refined, &j));
+  *out = type_handle(j.made);
+  return RUSH_OK;
+}
+
+/* -- Text -------------------------------------------------------------------------------------- */
 
 static void print_edited_type(session *s, edit *e, text_buf *out)
 {

@@ -171,7 +171,7 @@ void rush_signature_release(rush_signature *s) { signature_free(s); }
 size_t rush_signature_n_inputs(const rush_signature *s) { return s->n_inputs; }
 size_t rush_signature_n_outputs(const rush_signature *s) { return s->n_outputs; }
 
-static bool give_item(const rush_signature_item *items, uint32_t n, size_t i,
+static bool copy_item(const rush_signature_item *items, uint32_t n, size_t i,
                       rush_signature_item *out)
 {
   if (i < n)
@@ -181,12 +181,12 @@ static bool give_item(const rush_signature_item *items, uint32_t n, size_t i,
 
 bool rush_signature_input(const rush_signature *s, size_t i, rush_signature_item *out)
 {
-  return give_item(s->inputs, s->n_inputs, i, out);
+  return copy_item(s->inputs, s->n_inputs, i, out);
 }
 
 bool rush_signature_output(const rush_signature *s, size_t i, rush_signature_item *out)
 {
-  return give_item(s->outputs, s->n_outputs, i, out);
+  return copy_item(s->outputs, s->n_outputs, i, out);
 }
 
 /* -- Calling ----------------------------------------------------------------------------------- */
@@ -279,7 +279,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
   rush_status st =
     o ? call_with_options(cx, j, kwargs, o, &made) : call_by_name(cx, j, kwargs, &made);
   if (st == RUSH_OK)
-    api_give(st, made, result);
+    api_return_steal(st, made, result);
   free_named(cx, j, few, kwargs);
   return st;
 }
@@ -332,7 +332,7 @@ rush_status rush_module_samples(rush_module *m, rush_value *out, rush_error *err
 
   TRY(api_begin(&cx, m->ctx, err));
   TRY(module_samples(&cx, m, &v));
-  api_give(RUSH_OK, v, out);
+  api_return_steal(RUSH_OK, v, out);
   return RUSH_OK;
 }
 
@@ -429,7 +429,7 @@ rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is
     rush_free_text(m->ctx, s.found_name);
   if (is_parameter)
     *is_parameter = s.is_parameter;
-  api_give(RUSH_OK, s.value, out);
+  api_return_steal(RUSH_OK, s.value, out);
   return RUSH_OK;
 }
 

@@ -128,11 +128,8 @@ static rush_status find_gradients(call_ctx *cx, const char *name, const op **o,
 {
   str base, overload;
 
-  const uint32_t n_refused = mem_n_refused(cx->ctx);
   split_name(name, &base, &overload);
-  *o = op_find(cx->ctx, base, overload);
-  if (!*o && mem_n_refused(cx->ctx) != n_refused)
-    return call_nomem(cx);
+  TRY(op_lookup(cx, base, overload, o));
   if (!*o)
     return error_set(cx->err, RUSH_EARGUMENT, "there is no operator %s", name);
   TRY(autograd_need(cx, name));

@@ -104,6 +104,6 @@ rush_status rush_module_code(rush_module *m, const char *method, char **text, ru
   bool is_made = st == RUSH_OK;
   st = api_text(&cx, st, &t, text);
   if (is_made)
-    api_give(st, made, constants);
+    api_return_steal(st, made, constants);
   return st;
 }

@@ -9,7 +9,9 @@
 
 #include "api/api_int.h"
 #include "module/module.h"
+#include "run/executor.h"
 #include "ops/kernels/quantized/quantized.h"
+#include "script/front/classes.h"
 #include "script/front/host.h"
 #include "trace/sensor.h"
 
@@ -126,6 +128,19 @@ rush_status rush_host_fail(rush_error *err, rush_status status, const char *type
 
 /* -- Functions --------------------------------------------------------------------------------- */
 
+rush_status rush_dataclass_method(rush_context *c, const char *name, const char *type,
+                                  const char *method, const rush_dataclass_field *fields,
+                                  size_t n_fields, bool has_post_init, char **out, rush_error *err)
+{
+  text_buf t;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  text_init(&t, cx.ctx);
+  dataclass_put_method(&t, name, type, method, fields, n_fields, has_post_init);
+  return api_text(&cx, RUSH_OK, &t, out);
+}
+
 static function *function_in(const rush_function *f) { return (function *)f; }
 
 static void define(session *s, unit_job *j) { j->result = script_host_define(s, j->p, j->a); }
@@ -213,7 +228,7 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
                              result);
 }
 
-static void ask_undefined(session *s, unit_job *j)
+static void find_undefined(session *s, unit_job *j)
 {
   j->flags = script_host_takes_undefined(s, j->d, j->n);
 }
@@ -222,31 +237,85 @@ bool rush_function_takes_undefined(rush_function *f, size_t i)
 {
   unit_job j = {.d = f, .n = i};
 
-  return run_job(function_in(f)->program, NULL, ask_undefined, &j) == RUSH_OK && j.flags;
+  return run_job(function_in(f)->program, NULL, find_undefined, &j) == RUSH_OK && j.flags;
 }
 
-static void ask_random(session *s, unit_job *j) { j->flags = script_host_is_random(s, j->d); }
+static void find_random(session *s, unit_job *j) { j->flags = script_host_is_random(s, j->d); }
 
 bool rush_function_is_random(rush_function *f)
 {
   unit_job j = {.d = f};
 
-  return run_job(function_in(f)->program, NULL, ask_random, &j) != RUSH_OK || j.flags;
+  return run_job(function_in(f)->program, NULL, find_random, &j) != RUSH_OK || j.flags;
 }
 
 const char *rush_function_name(const rush_function *f) { return function_in(f)->qualified; }
 size_t rush_function_n_args(const rush_function *f) { return function_in(f)->schema->n_args; }
+static rush_argument out_argument(const schema_arg *a)
+{
+  return (rush_argument){a->name,       out_type(a->type), a->has_default,
+                         a->kwarg_only, a->fixed_len,      a->is_inferred};
+}
 bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out)
 {
   const schema *sc = function_in(f)->schema;
 
   if (i >= sc->n_args)
     return false;
-  *out =
-    (rush_argument){sc->args[i].name,       out_type(sc->args[i].type), sc->args[i].has_default,
-                    sc->args[i].kwarg_only, sc->args[i].fixed_len,      sc->args[i].is_inferred};
+  *out = out_argument(&sc->args[i]);
   return true;
 }
+
+typedef struct host_source {
+  bind_source base;
+  const rush_given *given;
+} host_source;
+
+static str named_by_host(const bind_source *from, uint32_t k)
+{
+  return str_of(((const host_source *)from)->given->names[k]);
+}
+
+static bool is_named_by_host(const bind_source *from, uint32_t k, const char *parameter)
+{
+  return text_same(((const host_source *)from)->given->names[k], parameter);
+}
+
+static rush_status convert_by_host(call_ctx *cx, const bind_source *from, const schema *sc,
+                                   uint32_t given, uint32_t i, rush_value *out)
+{
+  const rush_given *g = ((const host_source *)from)->given;
+  const rush_argument to = out_argument(&sc->args[i]);
+  const rush_status st = g->convert(g->user, given, i, &to, out, cx->err);
+
+  return st == RUSH_OK ? st
+                       : error_of_callback(cx->err, st, "the conversion of argument %s", to.name);
+}
+
+rush_status rush_function_bind(rush_function *f, const rush_given *given, rush_value *out,
+                               rush_error *err)
+{
+  const schema *sc = function_in(f)->schema;
+  call_ctx cx;
+
+  rush_error_clear(err); /* not api_begin, which costs more: every call of Python waits for this */
+  call_ctx_init(&cx, function_in(f)->program->ctx, err);
+  if (given->n_args > INT32_MAX || given->n_named > INT32_MAX || given->n_bound > sc->n_args)
+    return error_set(err, RUSH_EARGUMENT, "%s: %zu bound, %zu positional and %zu named arguments",
+                     sc->name, given->n_bound, given->n_args, given->n_named);
+  const host_source from = {.base = {.name = given->name,
+                                     .n_bound = (uint32_t)given->n_bound,
+                                     .n_args = (uint32_t)given->n_args,
+                                     .n_named = (uint32_t)given->n_named,
+                                     .is_function = true,
+                                     .skips_defaults = true,
+                                     .named = named_by_host,
+                                     .is_named = is_named_by_host,
+                                     .convert = convert_by_host},
+                            .given = given};
+  return bind_arguments(&cx, sc, &from.base, out);
+}
+
 const rush_type *rush_function_result(const rush_function *f)
 {
   return out_type(function_in(f)->schema->returns[0].type);
@@ -274,6 +343,8 @@ rush_status rush_function_dump(rush_function *rf, rush_dump what, char **out, ru
       code_print(&t, c);
     else if (st == RUSH_OK)
       ir_print(&t, code_graph(c) ? code_graph(c) : f->graph, false);
+  } else if (what == RUSH_DUMP_PLANS) {
+    executor_describe(&t, f, NULL);
   } else {
     st = error_set(err, RUSH_EUNSUPPORTED, "this text is known of whole modules only");
   }

@@ -23,6 +23,10 @@ rush_status api_read(rush_error *err, const char *name, size_t least, const void
   size_t has;
 
   memcpy(&has, from, sizeof has);
+  if (LIKELY(has == n_bytes)) {
+    memcpy(to, from, n_bytes);
+    return RUSH_OK;
+  }
   if (has < (least ? least : sizeof has) || has > MOST_BYTES)
     return error_set(err, RUSH_EARGUMENT,
                      "struct_bytes of a %s is %zu: it should be sizeof(%s), which is %zu here",

@@ -275,6 +275,7 @@ rush_status rush_object_set_attr(rush_context *c, rush_value object, const char 
   }
   rush_value old = object.as.object->slots[slot];
   object.as.object->slots[slot] = made;
+  object_changed(object.as.object);
   lock_drop(&hold);
   value_release(old);
   return RUSH_OK;

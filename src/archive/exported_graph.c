@@ -679,7 +679,8 @@ ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
 
 /* -- Targets ----------------------------------------------------------------------------------- */
 
-/* Our operators for Python's operators on symbolic numbers.  "" overloads are chosen by types. */
+/* Our operators for Python's functions on symbolic numbers; sym_op chooses the overload by types.
+ * These are no rows of names.py: scripted programs may not call them. */
 static const struct sym_target {
   const char *target, *name;
 } sym_targets[] = {{"_operator.add", "aten::add"},

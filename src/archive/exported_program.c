@@ -7,6 +7,7 @@
 #include "archive/exported_program.h"
 
 #include "archive/exported_int.h"
+#include "archive/storages.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
 #include "base/grow.h"
@@ -71,21 +72,12 @@ static void read_tensor_meta(json *j, weight *w)
   }
 }
 
-static void unmap(void *user, void *data)
-{
-  (void)data;
-  mapping_release(user);
-}
-static void unref_storage(void *st) { storage_release(st); }
-
 /* Storages by record path: shared records (tied weights, views) are one storage. */
 typedef struct weight_reader {
   ex_reader *r;
   const char *folder;
   table storages;
 } weight_reader;
-
-#define MOST_ALIGNED 8 /* of any dtype: another weight may read the same record as larger numbers */
 
 static storage *record_storage(weight_reader *w, str path)
 {
@@ -98,16 +90,7 @@ static storage *record_storage(weight_reader *w, str path)
   const zip_entry *e =
     zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)path.len, path.p));
   str bytes = zip_read(s, w->r->zip, e, &owner);
-  if (owner && (uintptr_t)bytes.p % MOST_ALIGNED == 0) {
-    session_check(
-      s, storage_wrap(s->cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, unmap, owner, &st));
-    mapping_retain(owner);
-  } else {
-    session_check(s, storage_new(s->cx, bytes.len, &st));
-    if (bytes.len)
-      memcpy(st->data, bytes.p, bytes.len);
-  }
-  session_defer(s, unref_storage, st);
+  st = storage_of_bytes(s, bytes, owner, DTYPE_MOST_ALIGNED, 0);
   session_table_put(s, &w->storages, path, st);
   return st;
 }

@@ -94,7 +94,7 @@ static bool reads_sample(const ex_vmap *m, const ir_node *n, const ir_node *firs
   return false;
 }
 
-/* -- Programs whose loop would give other results ---------------------------------------------- */
+/* -- Programs whose loop would have other results ---------------------------------------------- */
 
 static const char *op_words(ex_reader *r, const op *o)
 {

@@ -7,6 +7,7 @@
  * Nothing in the file is trusted: sizes, strides and offsets are checked against the storage
  * before a tensor is made. */
 #include "archive/unpickle.h"
+#include "archive/storages.h"
 
 #include "ir/program.h"
 #include "ops/kernels/quantized/quantized.h"
@@ -60,49 +61,15 @@ static int storage_dtype(unpickler *u, const pickle_node *n)
               pickle_kind_name((pickle_kind)n->kind));
 }
 
-static void release_mapping(void *user, void *data)
+/* Return the bytes to reverse of each item; 0: none. */
+static size_t swapped_bytes(const unpickler *u, int dtype)
 {
-  (void)data;
-  mapping_release(user);
-}
-
-static void storage_unref(void *object) { storage_release(object); }
-
-/* Copy with the bytes of every item reversed (complex: of each part). */
-static void copy_swapped(uint8_t *to, const uint8_t *from, size_t n_bytes, size_t item)
-{
-  for (size_t i = 0; i + item <= n_bytes; i += item)
-    for (size_t k = 0; k < item; k++)
-      to[i + k] = from[i + item - 1 - k];
+  return u->big_endian ? dtype_bytes(dtype_to_real(dtype)) : 0;
 }
 
 void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t n_bytes, int dtype)
 {
-  if (u->big_endian)
-    copy_swapped(to, from, n_bytes, dtype_bytes(dtype_to_real(dtype)));
-  else if (n_bytes)
-    memcpy(to, from, n_bytes);
-}
-
-#define MOST_ALIGNED \
-  8 /* of any dtype: another tensor may read the same storage as larger numbers */
-
-static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int dtype)
-{
-  bool aligned = (uintptr_t)bytes.p % MOST_ALIGNED == 0;
-  call_ctx *cx = u->s->cx;
-  storage *st;
-
-  if (owner && aligned && !u->big_endian) {
-    session_check(u->s, storage_wrap(cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED,
-                                     release_mapping, owner, &st));
-    mapping_retain(owner);
-  } else {
-    session_check(u->s, storage_new(cx, bytes.len, &st));
-    unpickler_copy_items(u, st->data, bytes.p, bytes.len, dtype);
-  }
-  session_defer(u->s, storage_unref, st);
-  return st;
+  copy_items(to, from, n_bytes, swapped_bytes(u, dtype));
 }
 
 storage *unpickler_storage(unpickler *u, str key, int dtype)
@@ -115,7 +82,7 @@ storage *unpickler_storage(unpickler *u, str key, int dtype)
     zip_need(u->s, u->zip, session_printf(u->s, "%s%.*s", u->folder, (int)key.len, key.p));
   mapping *owner = NULL;
   str bytes = zip_read(u->s, u->zip, e, &owner);
-  st = storage_from_bytes(u, bytes, owner, dtype);
+  st = storage_of_bytes(u->s, bytes, owner, DTYPE_MOST_ALIGNED, swapped_bytes(u, dtype));
   session_table_put(u->s, &u->storages, key, st);
   return st;
 }
@@ -550,7 +517,7 @@ static bool type_fits_items(const type *t, const rush_tuple *v)
   return true;
 }
 
-/* -- Types of containers that did not say theirs ----------------------------------------------- */
+/* -- Types of containers that have none in the file -------------------------------------------- */
 
 /* A pickle of a list rarely specifies the element type.  The first typed position that holds a
  * container decides it, once: a later position of another element type then refuses the value
@@ -652,7 +619,7 @@ static void set_attributes(unpickler *u, const pickle_node *n, rush_object *o)
   for (uint32_t i = 0; i + 1 < pairs->n; i += 2) {
     str name = pickle_need_str(u->s, u->p, pairs->at[i], "attribute name");
     int slot = class_attr_index(o->type, name);
-    if (slot < 0) /* the code does not know it: PyTorch drops it too */
+    if (slot < 0) /* the code does not declare it: PyTorch drops it too */
       continue;
     rush_value v = node_value(u, pairs->at[i + 1]); /* the session's: what follows may leave */
     const type *t = cls->attrs[slot].type;

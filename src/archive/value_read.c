@@ -5,45 +5,23 @@
  * then costs only the header. */
 #include "archive/open.h"
 #include "archive/saved.h"
+#include "archive/storages.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
 #include "formats/foreign.h"
 #include "formats/npy.h"
 #include "formats/safetensors.h"
 
-static void unmap(void *user, void *data)
-{
-  (void)data;
-  mapping_release(user);
-}
-static void unref_storage(void *st) { storage_release(st); }
-
 /* Make a tensor on bytes of the mapping, copied if they are not aligned. */
 static rush_value tensor_at(session *s, mapping *map, size_t offset, size_t n_bytes, int dtype,
                             int n_dims, const int64_t *sizes, bool fortran, bool swapped)
 {
-  size_t item = dtype_bytes(dtype);
+  const str bytes = {(const char *)map->data + offset, n_bytes};
   int64_t strides[TENSOR_MAX_DIMS];
   rush_tensor *t;
-  storage *st;
+  storage *st = storage_of_bytes(s, bytes, map, dtype_bytes(dtype),
+                                 swapped ? dtype_bytes(dtype_to_real(dtype)) : 0);
 
-  if ((uintptr_t)(map->data + offset) % item == 0 && !swapped) {
-    session_check(
-      s, storage_wrap(s->cx, map->data + offset, n_bytes, STORAGE_MAPPED, unmap, map, &st));
-    mapping_retain(map);
-    session_defer(s, unref_storage, st);
-  } else {
-    session_check(s, storage_new(s->cx, n_bytes, &st));
-    session_defer(s, unref_storage, st);
-    memcpy(st->data, map->data + offset, n_bytes);
-    size_t part = dtype_bytes(dtype_to_real(dtype));
-    for (uint8_t *p = st->data, *end = p + n_bytes; swapped && p + part <= end; p += part)
-      for (size_t i = 0; i < part / 2; i++) {
-        uint8_t byte = p[i];
-        p[i] = p[part - 1 - i];
-        p[part - 1 - i] = byte;
-      }
-  }
   strides_contiguous(n_dims, sizes, strides);
   if (fortran)
     for (int64_t i = 0, step = 1; i < n_dims; step *= sizes[i++])

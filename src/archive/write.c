@@ -1,7 +1,8 @@
 /* archive/write.c -- writes TorchScript archives (write.h). The object is pickled first, which
  * finds the classes it uses; code is printed for those, with the constants and debug records it
- * refers to. Records are written in a fixed order and with fixed names, so that equal modules give
- * equal bytes. Memory: the pickles and texts; tensors are written directly from their memory. */
+ * refers to. Records are written in a fixed order and with fixed names, so that equal modules are
+ * written as equal bytes. Memory: the pickles and texts; tensors are written directly from their
+ * memory. */
 #include "archive/write.h"
 
 #include "archive/debug_write.h"

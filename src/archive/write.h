@@ -1,8 +1,8 @@
 /* archive/write.h -- writes TorchScript archives with PyTorch 2.13's layout (docs/formats.md).
  *
  * Data is the present content of the object; code is printed from graphs (script/print/print.h).
- * The same object gives the same bytes.  A file is written beside its final path and renamed.
- * Threads: the caller must ensure that the object is not changed meanwhile. */
+ * The same object is written as the same bytes.  A file is written beside its final path and
+ * renamed. Threads: the caller must ensure that the object is not changed meanwhile. */
 #ifndef RUSH_ARCHIVE_WRITE_H
 #define RUSH_ARCHIVE_WRITE_H
 

@@ -51,6 +51,7 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
     return error_nomem(err);
   memset(c, 0, sizeof *c);
   c->opt = *opt;
+  context_set_plan_limits(c, (plan_limits){.n_exact = 1, .n_wide = 1});
   if (!c->opt.limit_depth)
     c->opt.limit_depth = DEFAULT_DEPTH;
   if (!c->opt.stack_bytes)
@@ -197,7 +198,7 @@ void context_warn(context *c, const char *text)
 /* The next time at which this thread calls the host's interrupt, and how often it polled.  Part of
  * the library's per-thread state. */
 static _Thread_local struct {
-  uint64_t at_ns; /* 0: not before LOOK_NS of the call went by */
+  uint64_t at_ns; /* 0: not during the first LOOK_NS of the call */
   uint32_t polls;
 } look __attribute__((tls_model("initial-exec")));
 
@@ -264,7 +265,7 @@ void context_set_interrupt(context *c, bool (*interrupt)(void *user), void *user
     30000000) /* Ctrl-C is felt at once, and what asking costs (a lock of the host's) is not */
 
 /* Call the host's interrupt, if it is time to, and end the call if it returns true. */
-static void ask_host(const call_ctx *cx)
+static void call_interrupt(const call_ctx *cx)
 {
   if (++look.polls & LOOK_POLLS)
     return;
@@ -281,7 +282,7 @@ static bool time_is_up(const call_ctx *cx)
   if (call_deadline(cx) == UINT64_MAX)
     return false;
   if (UNLIKELY(cx->ctx->interrupt != NULL))
-    ask_host(cx);
+    call_interrupt(cx);
   const uint64_t deadline = call_deadline(cx);
   return deadline < CALL_ASKS && clock_ns() >= deadline;
 }
@@ -327,6 +328,30 @@ void context_count_function(context *c)
 uint64_t context_n_functions(const context *c)
 {
   return atomic_load_explicit(&c->n_functions, memory_order_relaxed);
+}
+
+void context_state_changed(context *c)
+{
+  atomic_fetch_add_explicit(&c->state_epoch, 1, memory_order_release);
+}
+
+void context_set_plan_limits(context *c, plan_limits l)
+{
+  atomic_store_explicit(&c->plan_limits,
+                        (uint32_t)l.off << 16 | (uint32_t)l.n_exact << 8 | l.n_wide,
+                        memory_order_relaxed);
+}
+
+plan_limits context_plan_limits(const context *c)
+{
+  const uint32_t l = atomic_load_explicit(&c->plan_limits, memory_order_relaxed);
+
+  return (plan_limits){l >> 16 & 1, (uint8_t)(l >> 8), (uint8_t)l};
+}
+
+uint64_t context_state_epoch(const context *c)
+{
+  return atomic_load_explicit(&c->state_epoch, memory_order_acquire);
 }
 
 uint32_t context_number(context *c, _Atomic uint32_t *number)

@@ -112,6 +112,7 @@ typedef struct context_options {
   bool no_reuse;       /* refuse all buffer reuse (debugging) */
   bool no_cache;       /* return free blocks to the allocator at once */
   bool no_passes;      /* run graphs as they are */
+  bool plan_first;     /* make plans at the first call */
 } context_options;
 
 rush_status context_new(const context_options *opt, context **out, rush_error *err) RUSH_CHECKED;
@@ -241,11 +242,24 @@ uint64_t context_n_interpreted(const context *c);
 /* Count a function that was compiled. */
 void context_count_function(context *c);
 uint64_t context_n_functions(const context *c);
+/* Plans (run/executor.h) rely on what they read of modules' state.  The epoch moves with every
+ * write to an attribute of an object that a plan has read, and with every change of a tensor's
+ * sizes or strides in place: then plans look again. */
+void context_state_changed(context *c);
+/* Choose how plans are made from now on: not at all, or at most `n_exact` for the sizes of one kind
+ * of arguments (their dtypes and ranks), and then `n_wide` that leave sizes open. */
+typedef struct plan_limits {
+  bool off;
+  uint8_t n_exact, n_wide;
+} plan_limits;
+void context_set_plan_limits(context *c, plan_limits l);
+plan_limits context_plan_limits(const context *c);
+uint64_t context_state_epoch(const context *c);
 /* Limits on recursion: a count (limit_depth) and bytes of stack, whichever is reached first.
  *
  * Bytes are counted from the outermost entry (call_ctx_init).  The first STACK_UNMEASURED of them
- * are not checked, because asking the system for a thread's stack is slow (slower still on the main
- * thread, which has megabytes: STACK_UNMEASURED_MAIN).  Beyond that, call_enter_deep asks once: the
+ * are not checked, because querying a thread's stack is slow (slower still on the main thread,
+ * which has megabytes: STACK_UNMEASURED_MAIN).  Beyond that, call_enter_deep queries once: the
  * limit becomes the thread's remaining stack less STACK_RESERVE, and at most
  * context_options.stack_bytes less STACK_RESERVE.  The bounds of a stack that is not the thread's
  * own (a fiber's) cannot be found; only the option limits it.  If a call continues on another stack

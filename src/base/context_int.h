@@ -63,6 +63,8 @@ struct rush_context {
   _Atomic uint32_t n_numbers; /* for context_number */
   _Atomic uint64_t n_interpreted; /* for context_count_interpreted */
   _Atomic uint64_t n_functions;   /* for context_count_function */
+  _Atomic uint64_t state_epoch;   /* for context_state_changed */
+  _Atomic uint32_t plan_limits;   /* packed by context_set_plan_limits */
   bool (*interrupt)(void *user); /* set by context_set_interrupt, or NULL */
   void *interrupt_user;
   _Atomic uint32_t profile; /* number of the active profile, or 0 */

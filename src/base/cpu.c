@@ -18,7 +18,7 @@
 #define HAS_TILES 0x400u
 
 /* The machine's instruction sets, detected once (one of the library's three globals): the level and
- * the bits above.  TILES_READ is set later than READ_DONE: only bfloat16 products ask for tiles. */
+ * the bits above.  TILES_READ is set later than READ_DONE: only bfloat16 products need tiles. */
 static _Atomic uint32_t features;
 
 static uint32_t read_features(void)
@@ -61,7 +61,7 @@ cpu_level cpu_choose(uint32_t wanted)
 
 bool cpu_has_bf16(void) { return machine_features() & HAS_BF16; }
 
-/* Ask the system for the tile registers (8 KB a thread, saved only while they hold something).
+/* Request the tile registers from the system (8 KB a thread, saved only while they hold something).
  * Needed by Linux since 5.16; older kernels never enable the state. */
 static bool tiles_granted(void)
 {

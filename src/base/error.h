@@ -28,7 +28,8 @@ rush_status error_nomem(rush_error *err);
  * them. */
 typedef enum error_part {
   ERROR_SHOWS_SOURCE = 1, /* the text begins with a newline and quotes the program */
-  ERROR_WRONG_TYPE = 2    /* an argument has another type than its parameter */
+  ERROR_WRONG_TYPE = 2,   /* an argument has another type than its parameter */
+  ERROR_SHOWS_SCHEMA = 4  /* the text ends with the schema of what was called */
 } error_part;
 void error_add_part(rush_error *err, error_part part);
 bool error_has_part(const rush_error *err, error_part part);

@@ -1,7 +1,7 @@
 /* base/lock.c -- waiting for mutexes, and call locks (lock.h). A call_lock is one atomic word, so
  * that taking it without contention is one compare-and-exchange; a mutex and a condition variable
  * serve only the threads that sleep. Each thread keeps a list of its holds, which makes recursion
- * possible and tells a forked child which holders still exist. Sleeps are bounded, because a
+ * possible and shows a forked child which holders still exist. Sleeps are bounded, because a
  * sleeping call must notice its deadline. */
 #include "base/lock.h"
 

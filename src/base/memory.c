@@ -286,7 +286,7 @@ static inline void *taken(context *c, void *p, size_t n)
   return p;
 }
 
-static inline void give(context *c, size_t n)
+static inline void uncount(context *c, size_t n)
 {
   if (LIKELY(!c->limited))
     count(c, -(int64_t)n, 0);
@@ -305,7 +305,7 @@ bool mem_count(context *c, size_t n_bytes)
 
 void mem_uncount(context *c, size_t n_bytes)
 {
-  give(c, n_bytes);
+  uncount(c, n_bytes);
 }
 
 /* Return the limit on live bytes, or SIZE_MAX / 4. */
@@ -336,7 +336,7 @@ rush_status call_nomem(call_ctx *cx)
                mem_n_refused(cx->ctx))
     return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError", "%s", why);
   error_nomem(cx->err);
-  return RUSH_ENOMEM; /* written here, so that the compiler knows that it is a failure */
+  return RUSH_ENOMEM; /* written here, so that the compiler treats it as a failure */
 }
 
 rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
@@ -570,7 +570,7 @@ void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
     return NULL;
   void *q = taken(c, advise(realloc(p, new_bytes ? new_bytes : 1), new_bytes), counted);
   if (q) {
-    give(c, cost(c, old_bytes));
+    uncount(c, cost(c, old_bytes));
     (void)count_allocated(c, q, counted);
     count_freed(c, cost(c, old_bytes));
   }
@@ -581,7 +581,7 @@ void mem_free(context *c, void *p, size_t n_bytes)
 {
   if (!p)
     return;
-  give(c, cost(c, n_bytes));
+  uncount(c, cost(c, n_bytes));
   p = check_size(p, n_bytes);
   if (c->host_allocator)
     c->opt.allocator.free(c->opt.allocator.user, p, n_bytes + SIZE_HEADER);
@@ -774,7 +774,7 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
 {
   if (!p)
     return;
-  give(c, data_cost(c, n_bytes));
+  uncount(c, data_cost(c, n_bytes));
   if (UNLIKELY(!c->caching)) {
     if (c->host_allocator)
       mem_raw_free_aligned(&c->opt.allocator, p, n_bytes);

@@ -50,6 +50,16 @@ void table_free(table *t)
   table_init(t, t->ctx);
 }
 
+static inline uint64_t hash_key(str key)
+{
+  return key.len == TABLE_ADDRESS ? hash_bytes(&key.p, sizeof key.p) : hash_bytes(key.p, key.len);
+}
+static inline bool same_key(str a, str b)
+{
+  return a.len == TABLE_ADDRESS || b.len == TABLE_ADDRESS ? a.p == b.p && a.len == b.len
+                                                          : str_eq(a, b);
+}
+
 /* Return the entry with this key, or NULL. */
 static table_entry *find_entry(const table *t, str key, uint64_t hash)
 {
@@ -59,7 +69,7 @@ static table_entry *find_entry(const table *t, str key, uint64_t hash)
   uint32_t tag = (uint32_t)(hash >> 32);
   for (uint32_t i = (uint32_t)hash & mask; t->slots[2 * i]; i = (i + 1) & mask) {
     table_entry *e = &t->entries[t->slots[2 * i] - 1];
-    if (t->slots[2 * i + 1] == tag && e->hash == hash && e->value && str_eq(e->key, key))
+    if (t->slots[2 * i + 1] == tag && e->hash == hash && e->value && same_key(e->key, key))
       return e;
   }
   return NULL;
@@ -114,7 +124,7 @@ static bool grow_slots(table *t)
 
 void *table_get(const table *t, str key)
 {
-  table_entry *e = find_entry(t, key, hash_bytes(key.p, key.len));
+  table_entry *e = find_entry(t, key, hash_key(key));
   return e ? e->value : NULL;
 }
 
@@ -133,7 +143,7 @@ static bool add_entry(table *t, str key, uint64_t hash, void *value)
 bool table_put(table *t, str key, void *value)
 {
   ASSERT(value != NULL, "NULL marks removed entries");
-  uint64_t hash = hash_bytes(key.p, key.len);
+  uint64_t hash = hash_key(key);
   table_entry *e = find_entry(t, key, hash);
   if (!e)
     return add_entry(t, key, hash, value);
@@ -144,7 +154,7 @@ bool table_put(table *t, str key, void *value)
 
 void *table_remove(table *t, str key)
 {
-  table_entry *e = find_entry(t, key, hash_bytes(key.p, key.len));
+  table_entry *e = find_entry(t, key, hash_key(key));
   if (!e)
     return NULL;
   void *value = e->value;

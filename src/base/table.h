@@ -1,8 +1,9 @@
-/* base/table.h -- hash table from byte strings to pointers.
+/* base/table.h -- hash table from byte strings, or addresses, to pointers.
  *
  * Open addressing; keeps the insertion order.  Keys are borrowed: they must live as long as the
- * table (in an arena, or inside the values).  table_put returns false if memory runs out.  One
- * thread at a time. */
+ * table (in an arena, or inside the values).  A key made by address_key is the address itself, for
+ * tables of objects by identity: nothing is read there.  table_put returns false if memory runs
+ * out.  One thread at a time. */
 #ifndef RUSH_BASE_TABLE_H
 #define RUSH_BASE_TABLE_H
 
@@ -26,5 +27,8 @@ void *table_get(const table *t, str key); /* NULL: not found */
 bool table_put(table *t, str key, void *value) RUSH_CHECKED; /* replaces an existing value */
 void *table_remove(table *t, str key);    /* returns the removed value, or NULL */
 uint64_t hash_bytes(const void *p, size_t len);
+
+#define TABLE_ADDRESS SIZE_MAX /* the length of such a key */
+static inline str address_key(const void *p) { return (str){p, TABLE_ADDRESS}; }
 
 #endif

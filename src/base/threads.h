@@ -55,7 +55,7 @@ static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(&m->m); }
  * false if the system does not provide it.  Slow: for the main thread it reads /proc. */
 bool thread_stack(uintptr_t *low, uintptr_t *high);
 
-/* True on the process's first thread; false if the system does not tell.  Costs two system
+/* True on the process's first thread; false if the system does not report it.  Costs two system
  * calls. */
 bool thread_is_main(void);
 

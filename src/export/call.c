@@ -120,7 +120,7 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
 }
 
 /* Combine the user's leaves; those with buffers are copied into them first. */
-static rush_status give_user(exported_frame *f, rush_value *const *user, uint32_t n,
+static rush_status combine_results(exported_frame *f, rush_value *const *user, uint32_t n,
                              rush_value *result)
 {
   rush_value few[FEW], *leaves = few;
@@ -166,7 +166,7 @@ static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *ou
       st = write_back(f, f->leaves[o->target], outs->items[i]);
   }
   if (st == RUSH_OK)
-    st = give_user(f, user, n_user, result);
+    st = combine_results(f, user, n_user, result);
   if (user != few)
     mem_free(f->cx->ctx, user, f->e->n_outputs * sizeof *user);
   return st;

@@ -529,7 +529,7 @@ static void check_crc(session *s, const zip_archive *z, const zip_entry *e, cons
              (unsigned long long)e->data, (unsigned long)crc, (unsigned long)e->crc);
 }
 
-/* Inflate in pieces (zlib's counts have 32 bits).  Returns true if exactly the packed bytes gave
+/* Inflate in pieces (zlib's counts have 32 bits).  Returns true if exactly the packed bytes became
  * exactly n_bytes; *status is set for failures other than bad data. */
 static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, uint8_t *to,
                            rush_status *status)

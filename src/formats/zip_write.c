@@ -1,7 +1,7 @@
 /* formats/zip_write.c -- writes zip archives record by record, then the directory (zip_write.h).
  * Each header is filled in a small buffer, with zip64 fields only if values need them; data is
  * aligned to 64 bytes by an extra field, so that readers can use mapped weights in place. Times are
- * fixed, so that equal content gives equal bytes. Output is only appended, never rewritten. */
+ * fixed, so that equal content has equal bytes. Output is only appended, never rewritten. */
 #include "formats/zip_write.h"
 
 #include <string.h>

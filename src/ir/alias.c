@@ -9,7 +9,7 @@
 #include "ops/table/op_keys.h"
 
 #define NO_GROUP UINT32_MAX /* of values without memory */
-#define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
+#define N_KNOWN 64          /* arguments whose constant values have summaries of their own */
 
 /* Parts of a group that are written: tensors have memory of their own, which a container's items do
  * not reach. */
@@ -295,6 +295,22 @@ static void visit_op(alias_info *a, const ir_node *n)
 
 static void visit_block(alias_info *a, const ir_block *b);
 
+/* Analyse a subgraph that runs once, with the node's inputs. */
+static void visit_subgraph(alias_info *a, const ir_node *n)
+{
+  const ir_block *b = n->n_blocks == 1 ? n->blocks[0] : NULL;
+
+  if (!b || ir_block_n_inputs(b) != n->n_inputs || ir_block_n_outputs(b) != n->n_outputs) {
+    opaque(a, n);
+    return;
+  }
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    join_values(a, ir_node_input(n, i), ir_block_input(b, i));
+  visit_block(a, b);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    join_values(a, ir_block_output(b, i), n->outputs[i]);
+}
+
 static void visit_if(alias_info *a, const ir_node *n)
 {
   truth cond = a->all ? MAYBE : known(a, ir_node_input(n, 0)), got[2];
@@ -367,6 +383,7 @@ static void call(alias_info *a, const ir_node *n, function *f)
     a->known[n->outputs[0]->scratch] = m->result;
 }
 
+/* long: a switch over the kinds. */
 static void visit_node(alias_info *a, const ir_node *n)
 {
   a->now = n;
@@ -401,13 +418,25 @@ static void visit_node(alias_info *a, const ir_node *n)
     break;
   case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK: case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK:
   case IR_TUPLE_INDEX: case IR_TUPLE_SLICE: case IR_DICT_CONSTRUCT: case IR_MODULE_CONTAINER_INDEX:
-  case IR_UNCHECKED_CAST: case IR_PROFILE:
+  case IR_UNCHECKED_CAST: case IR_PROFILE: case IR_PROFILE_IVALUE:
     join_all(a, n, false);
     if (n->n_inputs == 1 && n->n_outputs == 1)
       a->known[n->outputs[0]->scratch] = known(a, ir_node_input(n, 0));
     break;
   case IR_PARAM: case IR_RETURN: case IR_CREATE_OBJECT: case IR_RAISE: case IR_PRINT:
-  case IR_UNINITIALIZED: case IR_ISINSTANCE:
+  case IR_UNINITIALIZED: case IR_ISINSTANCE: case IR_BAILOUT_TEMPLATE:
+    break;
+  case IR_GUARD: case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK:
+    for (uint32_t i = 0; i < n->n_inputs && i < n->n_outputs; i++)
+      join_values(a, ir_node_input(n, i), n->outputs[i]);
+    break;
+  case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP:
+    visit_subgraph(a, n);
+    break;
+  case IR_GRAD_OF:
+    visit_block(a, n->blocks[0]);
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      join_values(a, ir_block_output(n->blocks[0], i), n->outputs[i]);
     break;
   case IR_FORK: /* runs later, but before the call is over */
   case IR_WITH:
@@ -417,7 +446,7 @@ static void visit_node(alias_info *a, const ir_node *n)
   case IR_AWAITABLE:
   case IR_CLOSURE:
   case IR_LOAD: case IR_STORE: case IR_BREAK_STMT: case IR_CONTINUE_STMT: case IR_RETURN_STMT:
-  case IR_GUARD: case IR_BAILOUT: case IR_DIFFERENTIABLE_GRAPH: case IR_GROUP: case IR_HIGHER_ORDER:
+  case IR_BAILOUT: case IR_HIGHER_ORDER:
   case IR_UNKNOWN_OP: case N_IR_KINDS:
     opaque(a, n);
     break;
@@ -566,14 +595,14 @@ bool alias_items_change(const alias_info *a, const ir_value *v)
   return alias_type_has_memory(v->type) && a->written[root_of(a, v->scratch)] & WRITES_CONTAINERS;
 }
 
-typedef struct state_question {
+typedef struct state_search {
   function *f;
   bool training, changes;
-} state_question;
+} state_search;
 
-static void ask_state(session *s, void *arg)
+static void find_changes(session *s, void *arg)
 {
-  state_question *q = arg;
+  state_search *q = arg;
   summary *none = NULL;
   alias_info top = {.s = s, .training = q->training, .summaries = &none};
 
@@ -588,10 +617,10 @@ bool function_changes_state(call_ctx *cx, function *f, bool training)
 
   if (seen == STATE_NOT_ASKED) {
     call_ctx quiet = *cx;
-    state_question q = {.f = f, .training = training};
+    state_search q = {.f = f, .training = training};
 
     quiet.err = NULL;
-    rush_status st = session_run(&quiet, ask_state, &q);
+    rush_status st = session_run(&quiet, find_changes, &q);
     if (st == RUSH_ECANCELLED || (st != RUSH_OK && call_over(cx)))
       return true; /* of this call, which ends: another one analyses again */
     seen = st != RUSH_OK || q.changes ? STATE_CHANGES : STATE_KEPT;

@@ -37,6 +37,8 @@ void ir_graph_free(ir_graph *g)
     mem_free(c, g->constants, g->cap_constants * sizeof(rush_value));
   for (struct kept_types *k = g->kept; k; k = k->next)
     type_store_release(k->types);
+  for (struct owned_graph *o = g->owned; o; o = o->next)
+    ir_graph_free(o->graph);
   arena_free(&g->mem);
   if (!g->types_borrowed)
     type_store_release(g->types);
@@ -226,6 +228,69 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
   attr_set(s, n, name, ATTR_VALUE)->as.value = n->graph->constants[i];
 }
 
+void ir_attr_set_type(session *s, ir_node *n, const char *name, const type *t)
+{
+  ir_attr_set_types(s, n, name, &t, 1);
+  ir_attr_find(n, name)->kind = ATTR_TYPE;
+}
+
+/* -- Attributes that are graphs ---------------------------------------------------------------- */
+
+ir_graph *ir_attr_graph_new(session *s, ir_node *n)
+{
+  ir_graph *owner = n->graph;
+  struct owned_graph *o = session_alloc_in(s, &owner->mem, sizeof *o);
+  ir_graph *g = ir_graph_new(s, owner->types);
+
+  ir_graph_borrow_types(g); /* the owner has them as long as g lives */
+  *o = (struct owned_graph){g, owner->owned};
+  owner->owned = o;
+  return g;
+}
+
+static void set_graphs(session *s, ir_node *n, const char *name, ir_attr_kind kind,
+                       ir_graph *const *v, uint32_t k)
+{
+  ir_graph **copy = session_alloc_in(s, &n->graph->mem, (k + 1) * sizeof *copy);
+  ir_attr *a = attr_set(s, n, name, kind);
+
+  for (uint32_t i = 0; i < k; i++)
+    copy[i] = v[i];
+  a->as.graphs.v = copy;
+  a->as.graphs.n = k;
+}
+
+void ir_attr_set_graph(session *s, ir_node *n, const char *name, ir_graph *g)
+{
+  set_graphs(s, n, name, ATTR_GRAPH, &g, 1);
+}
+
+void ir_attr_set_graphs(session *s, ir_node *n, const char *name, ir_graph *const *v, uint32_t k)
+{
+  set_graphs(s, n, name, ATTR_GRAPHS, v, k);
+}
+
+ir_graph *ir_attr_graph(const ir_node *n, const char *name)
+{
+  const ir_attr *a = ir_attr_find(n, name);
+
+  return a && a->kind == ATTR_GRAPH ? a->as.graphs.v[0] : NULL;
+}
+
+bool ir_node_has_subgraph_block(const ir_node *n)
+{
+  return n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_GROUP ||
+         n->kind == IR_DIFFERENTIABLE_GRAPH || n->kind == IR_FALLBACK_GRAPH ||
+         (n->kind == IR_OP && n->op->outside);
+}
+
+const ir_block *ir_node_subgraph(const ir_node *n)
+{
+  const ir_graph *g = ir_attr_graph(n, "Subgraph");
+
+  return ir_node_is_subgraph(n) ? n->blocks[0] : g ? g->block : NULL;
+}
+
 /* -- Copies ------------------------------------------------------------------------------------ */
 
 /* Copied values of the source, by pointer; those outside the copied part map to themselves or to
@@ -233,11 +298,11 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
 typedef struct copier {
   session *s;
   ir_graph *to;
-  table map;         /* 8 bytes of pointer -> ir_value */
+  table map;         /* address -> ir_value, or ir_inlined */
+  const ir_inlined *base; /* the call that is being inlined, or NULL */
   bool keeps_numbers;
+  bool own_names; /* copying into a subgraph, which has names of its own */
 } copier;
-
-static str key_of(ir_value *const *v) { return (str){(const char *)v, sizeof *v}; }
 
 static void copier_free(void *arg)
 {
@@ -245,31 +310,67 @@ static void copier_free(void *arg)
   table_free(&c->map);
 }
 
+static void map_pointer(copier *c, const void *from, const void *to)
+{
+  session_table_put(c->s, &c->map, address_key(from), (void *)(uintptr_t)to);
+}
+
 static void map_value(copier *c, ir_value *from, ir_value *to)
 {
   ASSERT(from->node->graph != c->to || from != to, "a value mapped to itself");
-  ir_value **key = session_alloc(c->s, sizeof *key);
-
-  *key = from;
-  session_table_put(c->s, &c->map, key_of(key), to);
+  map_pointer(c, from, to);
 }
 
 static ir_value *mapped(copier *c, ir_value *from)
 {
-  ir_value *to = from ? table_get(&c->map, key_of(&from)) : NULL;
+  ir_value *to = from ? table_get(&c->map, address_key(from)) : NULL;
 
   return to ? to : from;
+}
+
+/* Return the copy of a chain of calls, in the new graph's memory, with the call that is being
+ * inlined at its end. */
+static const ir_inlined *copy_chain(copier *c, const ir_inlined *from)
+{
+  if (!from)
+    return c->base;
+  const ir_inlined *known = table_get(&c->map, address_key(from));
+  if (known)
+    return known;
+  ir_inlined *to = session_alloc_in(c->s, &c->to->mem, sizeof *to);
+  session_enter(c->s);
+  const ir_inlined *outer = copy_chain(c, from->outer);
+  session_leave(c->s);
+
+  *to = *from;
+  to->outer = outer;
+  to->depth = outer ? outer->depth + 1 : 1;
+  map_pointer(c, from, to);
+  return to;
 }
 
 static void copy_output(copier *c, ir_node *n, ir_value *from)
 {
   ir_value *v = ir_node_add_output(c->s, n, from->type);
 
-  if (from->name)
+  if (from->name && c->own_names)
+    ir_value_set_own_name(c->s, v, str_of(from->name));
+  else if (from->name)
     ir_value_set_name(c->s, v, from->name);
   if (c->keeps_numbers)
     v->id = from->id;
   map_value(c, from, v);
+}
+
+static void copy_graphs(session *s, ir_node *n, const ir_attr *a)
+{
+  ir_graph **v = session_array(s, ir_graph *, a->as.graphs.n + 1);
+
+  session_enter(s);
+  for (uint32_t i = 0; i < a->as.graphs.n; i++)
+    v[i] = ir_attr_graph_copy(s, n, a->as.graphs.v[i]);
+  session_leave(s);
+  set_graphs(s, n, a->name, a->kind, v, a->as.graphs.n);
 }
 
 void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from)
@@ -282,12 +383,13 @@ void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from)
     case ATTR_INT: ir_attr_set_int(s, n, a->name, a->as.i); break;
     case ATTR_FLOAT: ir_attr_set_float(s, n, a->name, a->as.d); break;
     case ATTR_STRING: ir_attr_set_string(s, n, a->name, a->as.s); break;
+    case ATTR_TYPE: ir_attr_set_type(s, n, a->name, a->as.t.types[0]); break;
     case ATTR_TYPES:
       ir_attr_set_types(s, n, a->name, a->as.t.types, a->as.t.n_types);
       break;
     case ATTR_INTS: ir_attr_set_ints(s, n, a->name, a->as.ints.v, a->as.ints.n); break;
     case ATTR_VALUE: ir_attr_set_value(s, n, a->name, a->as.value); break;
-    case ATTR_GRAPH: attr_set(s, n, a->name, ATTR_GRAPH)->as.graph = a->as.graph; break;
+    case ATTR_GRAPH: case ATTR_GRAPHS: copy_graphs(s, n, a); break;
     }
   }
 }
@@ -303,12 +405,16 @@ static ir_node *copy_node(copier *c, const ir_node *from)
   n->op = from->op;
   n->function = from->function;
   n->range = from->range;
+  n->inlined = copy_chain(c, from->inlined);
   if (from->scope)
     ir_node_set_scope(c->s, n, from->scope, strlen(from->scope));
   for (uint32_t i = 0; i < from->n_inputs; i++)
     ir_node_add_input(c->s, n, mapped(c, ir_node_input(from, i)));
+  const bool own_names = c->own_names;
+  c->own_names = own_names || (from->n_blocks && ir_node_is_subgraph(from));
   for (uint32_t i = 0; i < from->n_blocks; i++)
     copy_block_body(c, ir_node_add_block(c->s, n), from->blocks[i]);
+  c->own_names = own_names;
   bool has_number = n->kind == IR_CALL_FUNCTION && !c->keeps_numbers && ir_attr_find(from, "_fn");
   uint32_t number = has_number ? c->to->next_id++ : 0;
   for (uint32_t i = 0; i < from->n_outputs; i++)
@@ -341,12 +447,12 @@ static copier *copier_new(session *s, ir_graph *to)
   return c;
 }
 
-static ir_graph *copy_graph(session *s, const ir_graph *g, bool keeps_numbers)
+/* Copy g into the empty graph `to`. */
+static void copy_contents(session *s, ir_graph *to, const ir_graph *g, bool keeps_numbers)
 {
-  ir_graph *to = ir_graph_new(s, g->types);
-
-  session_defer(s, ir_graph_free_deferred, to);
   copier *c = copier_new(s, to);
+
+  ir_graph_keep_types(s, to, g->types);
   for (const struct kept_types *k = g->kept; k; k = k->next)
     ir_graph_keep_types(s, to, k->types);
   c->keeps_numbers = keeps_numbers;
@@ -355,24 +461,72 @@ static ir_graph *copy_graph(session *s, const ir_graph *g, bool keeps_numbers)
     to->next_origin = g->next_origin;
   if (keeps_numbers)
     to->next_id = g->next_id;
+}
+
+static ir_graph *copy_graph(session *s, const ir_graph *g, bool keeps_numbers)
+{
+  ir_graph *to = ir_graph_new(s, g->types);
+
+  session_defer(s, ir_graph_free_deferred, to);
+  copy_contents(s, to, g, keeps_numbers);
   return session_keep(s, to);
+}
+
+ir_graph *ir_attr_graph_copy(session *s, ir_node *n, const ir_graph *from)
+{
+  ir_graph *g = ir_attr_graph_new(s, n);
+
+  copy_contents(s, g, from, true);
+  return g;
 }
 
 ir_graph *ir_graph_copy(session *s, const ir_graph *g) { return copy_graph(s, g, false); }
 
 ir_graph *ir_graph_twin(session *s, const ir_graph *g) { return copy_graph(s, g, true); }
 
-void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
-                     ir_value **outputs)
+void ir_node_set_subgraph(session *s, ir_node *n, const ir_graph *g)
 {
-  copier *c = copier_new(s, before->graph);
+  ASSERT(ir_node_has_subgraph_block(n), "the kind has no block for a subgraph");
+  while (n->n_blocks)
+    ir_node_destroy_block(n, n->n_blocks - 1);
+  ir_graph_keep_types(s, n->graph, g->types);
+  for (const struct kept_types *k = g->kept; k; k = k->next)
+    ir_graph_keep_types(s, n->graph, k->types);
+  copier *c = copier_new(s, n->graph);
+  c->own_names = true;
+  copy_block_body(c, ir_node_add_block(s, n), g->block);
+}
 
+static void copy_before(copier *c, const ir_block *from, ir_node *before, ir_value *const *inputs,
+                        ir_value **outputs)
+{
   for (uint32_t i = 0; i < ir_block_n_inputs(from); i++)
     map_value(c, ir_block_input(from, i), inputs[i]);
   for (const ir_node *n = ir_block_first(from); n != from->ret; n = n->next)
     ir_node_insert_before(copy_node(c, n), before);
   for (uint32_t i = 0; i < ir_block_n_outputs(from); i++)
     outputs[i] = mapped(c, ir_block_output(from, i));
+}
+
+void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
+                     ir_value **outputs)
+{
+  copy_before(copier_new(s, before->graph), from, before, inputs, outputs);
+}
+
+void ir_call_inline(session *s, ir_node *call, const ir_block *body, struct function *callee,
+                    ir_value **outputs)
+{
+  copier *c = copier_new(s, call->graph);
+  ir_inlined *base = session_alloc_in(s, &call->graph->mem, sizeof *base);
+  ir_value **inputs = session_array(s, ir_value *, call->n_inputs + 1);
+
+  *base = (ir_inlined){callee, call->range, call->origin,
+                       call->inlined ? call->inlined->depth + 1 : 1, call->inlined};
+  c->base = base;
+  for (uint32_t i = 0; i < call->n_inputs; i++)
+    inputs[i] = ir_node_input(call, i);
+  copy_before(c, body, call, inputs, outputs);
 }
 
 void ir_block_copy_into(session *s, ir_block *to, const ir_block *from)

@@ -66,9 +66,15 @@ typedef struct ir_name ir_name;
   X(CONTINUE_STMT, "prim::ContinueStmt")                                                           \
   X(RETURN_STMT, "prim::ReturnStmt")                                                               \
   X(PROFILE, "prim::profile")                                                                      \
-  X(GUARD, "prim::Guard")                                                                          \
+  X(PROFILE_IVALUE, "prim::profile_ivalue")                                                        \
+  X(GUARD, "prim::Guard") /* attr "profiled_type" */                                               \
   X(BAILOUT, "prim::BailOut")                                                                      \
-  X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph")                                             \
+  X(BAILOUT_TEMPLATE, "prim::BailoutTemplate")                                                     \
+  X(TYPE_CHECK, "prim::TypeCheck") /* attr "types"; (tensors) -> (tensors, bool) */                \
+  X(REQUIRES_GRAD_CHECK, "prim::RequiresGradCheck")                                                \
+  X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph") /* a subgraph: ir_node_is_subgraph */       \
+  X(FALLBACK_GRAPH, "prim::FallbackGraph")                                                         \
+  X(GRAD_OF, "prim::GradOf") /* attr "name": (gradients), a block without inputs */                \
   X(GROUP, "prim::FusionGroup")                                                                    \
   X(HIGHER_ORDER, "higher_order") /* attr "name": cond, map, scan...; blocks */                    \
   X(UNKNOWN_OP, "")               /* an operator without a known schema: attr "_kind" */
@@ -101,9 +107,11 @@ typedef enum ir_attr_kind {
   ATTR_INT,
   ATTR_FLOAT,
   ATTR_STRING,
+  ATTR_TYPE,
   ATTR_TYPES,
   ATTR_VALUE,
   ATTR_GRAPH,
+  ATTR_GRAPHS,
   ATTR_INTS
 } ir_attr_kind;
 struct ir_attr {
@@ -113,19 +121,30 @@ struct ir_attr {
     int64_t i;
     double d;
     const char *s;
-    struct { const type *const *types; uint32_t n_types; } t;
+    struct { const type *const *types; uint32_t n_types; } t; /* ATTR_TYPE: one */
     struct { const int64_t *v; uint32_t n; } ints;
     rush_value value; /* owned by the graph's constant pool */
-    ir_graph *graph;
+    /* owned by the node's graph; ATTR_GRAPH: one */
+    struct { ir_graph *const *v; uint32_t n; } graphs;
   } as;
   ir_attr *next;
 };
+
+/* A call that was replaced by the callee's body.  Chains of these end at the graph's own function;
+ * nodes that came with one call share them.  In the graph's memory. */
+typedef struct ir_inlined {
+  struct function *function; /* the callee: the node, or the next call inwards, is in its body */
+  source_range range;        /* of the call, which is in outer->function */
+  uint32_t origin;           /* of the call */
+  uint32_t depth;            /* calls in the chain, with this one */
+  const struct ir_inlined *outer; /* the call that the caller came with; NULL: it was not inlined */
+} ir_inlined;
 
 struct ir_node {
   ir_kind kind : 8;
   /* its memory remains until the graph is freed, so that stale handles can be detected */
   bool destroyed : 1;
-  uint32_t origin; /* id in the canonical graph of its function, kept by all passes */
+  uint32_t origin; /* id in its function's own graph, kept by all passes and by inlining */
   const op *op;    /* IR_OP */
   ir_block *block; /* NULL while unlinked */
   ir_node *prev, *next;
@@ -139,6 +158,7 @@ struct ir_node {
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
+  const ir_inlined *inlined; /* the calls that it came with, innermost first; NULL: none */
   /* modules it was traced in, "__module.a/__module.a.b", in the graph's memory; NULL */
   const char *scope;
   ir_graph *graph;
@@ -167,7 +187,16 @@ struct ir_graph {
     type_store *types;
     struct kept_types *next;
   } * kept;            /* stores of other types that values have: retained */
+  struct owned_graph {
+    ir_graph *graph;
+    struct owned_graph *next;
+  } * owned;           /* graphs that are attributes of the nodes; released with this one */
   bool types_borrowed; /* `types` belongs to the graph's owner: retaining it would be a cycle */
+  /* dead code that may fail is kept (passes/dce.c): the graph of a plan, which fails as the
+   * function does */
+  bool keeps_errors;
+  /* its operators may be recorded: what adds to a gradient stays one addend (passes/cse.c) */
+  bool is_recorded;
 };
 
 /* -- Graphs ------------------------------------------------------------------------------------ */
@@ -205,6 +234,10 @@ ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner); /* for ir_node_
  * the values of its outputs. */
 void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
                      ir_value **outputs);
+/* Copy the body of `callee` before `call`, which calls it, as ir_block_inline does; the copies are
+ * marked as inlined. */
+void ir_call_inline(session *s, ir_node *call, const ir_block *body, struct function *callee,
+                    ir_value **outputs);
 /* Copy inputs, nodes and outputs of `from` into the empty block `to`. */
 void ir_block_copy_into(session *s, ir_block *to, const ir_block *from);
 ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char *name);
@@ -255,7 +288,7 @@ bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
 /* True for calls of the host, whose kind name is "^f". */
 bool ir_node_is_of_host(const ir_node *n);
-/* The node's operator among the numbers OPN_... (any overload) or OPK_... (one overload) of
+/* Return the node's operator as a number OPN_... (any overload) or OPK_... (one overload) of
  * ops/table/op_keys.h; 0 if it has none. */
 static inline uint32_t ir_node_name_key(const ir_node *n)
 {
@@ -299,6 +332,14 @@ void ir_graph_forget_loads(ir_graph *g);
 void ir_value_forget_name(ir_value *v);                            /* others can use it then */
 ir_value *ir_graph_named(const ir_graph *g, str name);             /* NULL: no value has the name */
 static inline bool ir_value_has_uses(const ir_value *v) { return v->uses != NULL; }
+/* True if v is defined before n, in n's block or in one around it: then n may use it.  O(depth). */
+static inline bool ir_value_is_visible(const ir_value *v, const ir_node *n)
+{
+  const ir_block *scope = n->block;
+  while (scope && scope != v->node->block)
+    scope = scope->owner ? scope->owner->block : NULL;
+  return scope && (v->node == scope->param || ir_node_is_before(v->node, n));
+}
 
 static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v)
 {
@@ -327,6 +368,23 @@ void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *con
 void ir_attr_set_float(session *s, ir_node *n, const char *name, double v);
 void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k);
 void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v);
+void ir_attr_set_type(session *s, ir_node *n, const char *name, const type *t);
+/* Make an empty graph that n's graph owns, with the same types: a value for ir_attr_set_graph. */
+ir_graph *ir_attr_graph_new(session *s, ir_node *n);
+/* Copy `from` into a graph that n's graph owns. */
+ir_graph *ir_attr_graph_copy(session *s, ir_node *n, const ir_graph *from);
+/* Set a graph that n's graph owns (from the two functions above). */
+void ir_attr_set_graph(session *s, ir_node *n, const char *name, ir_graph *g);
+void ir_attr_set_graphs(session *s, ir_node *n, const char *name, ir_graph *const *v, uint32_t k);
+/* Return attribute `name` if it is one graph, else NULL. */
+ir_graph *ir_attr_graph(const ir_node *n, const char *name);
+/* True if the node's kind stores the attribute "Subgraph" as its block: groups,
+ * prim::DifferentiableGraph, tasks.  Other kinds may have an ordinary attribute of that name. */
+bool ir_node_has_subgraph_block(const ir_node *n);
+/* Make the block of such a node, in place of the one that it may have, a copy of g. */
+void ir_node_set_subgraph(session *s, ir_node *n, const ir_graph *g);
+/* Return the block that is the node's subgraph, of either storage; NULL: it has none. */
+const ir_block *ir_node_subgraph(const ir_node *n);
 /* Copy all attributes, and a constant's value too. */
 void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from);
 static inline const char *ir_attr_string(const ir_node *n, const char *name)
@@ -342,8 +400,9 @@ void ir_print_node(text_buf *out, const ir_node *n);
 /* Print a float constant as both texts do: 1., 0.10000000000000001. */
 void ir_print_float(text_buf *out, double d);
 void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges);
-/* True for a fork or a group (also of a registered operator), whose block uses only its inputs: it
- * is printed after the graph, `with prim::fork_0 = graph(...)`. */
+/* True for a fork, a group (also of a registered operator), a differentiable graph or a fallback
+ * whose block uses only its inputs: it is printed after the graph, `with prim::fork_0 =
+ * graph(...)`. */
 bool ir_node_is_subgraph(const ir_node *n);
 /* Parse graph text.  Named types are looked up if `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
@@ -356,6 +415,9 @@ const type *ir_parse_type(session *s, type_store *ts, const char *text);
 /* True if the node's inputs can be the complete arguments of this schema.  Types are compared
  * without conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);
+/* True if `from` may be passed where a value of type `to` is required: less precise types from
+ * passes and numbers of exported programs are accepted. */
+bool ir_value_flows(const ir_value *from, const type *to);
 /* Check all rules; leaves the session naming the first broken rule (and `pass`, if not NULL):
  * RUSH_EINTERNAL, because we made the graph. */
 void ir_verify(session *s, const ir_graph *g, const char *pass);

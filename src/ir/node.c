@@ -523,7 +523,7 @@ ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
 
 /* True if n's outputs fit the schema: overloads may differ only in their results (the value of an
  * enum). */
-static bool gives(const ir_node *n, const schema *sc)
+static bool outputs_fit(const ir_node *n, const schema *sc)
 {
   if (sc->is_varret || n->n_outputs != sc->n_returns)
     return sc->is_varret;
@@ -542,7 +542,7 @@ void ir_node_resolve(session *s, ir_node *n)
   bool fits = n->kind == IR_OP && ir_node_fits_schema(n, n->op->schema);
 
   if ((n->kind != IR_UNKNOWN_OP && n->kind != IR_OP) ||
-      (fits && (!n->n_outputs || gives(n, n->op->schema))))
+      (fits && (!n->n_outputs || outputs_fit(n, n->op->schema))))
     return;
   const char *name = ir_node_kind_name(n);
   const op *const *ops = session_op_overloads(s, str_of(name), &k), *best = fits ? n->op : NULL;
@@ -550,7 +550,7 @@ void ir_node_resolve(session *s, ir_node *n)
   for (uint32_t i = 0; i < k; i++) {
     if (!ir_node_fits_schema(n, ops[i]->schema))
       continue;
-    if (gives(n, ops[i]->schema)) {
+    if (outputs_fit(n, ops[i]->schema)) {
       best = ops[i];
       break;
     }

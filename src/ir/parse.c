@@ -37,7 +37,7 @@ static str value_name(ir_parser *p)
 static ir_value *use(ir_parser *p)
 {
   str name = value_name(p);
-  ir_value *v = table_get(&p->values, name);
+  ir_value *v = table_get(&p->scope->values, name);
 
   if (!v)
     parse_fail(p, "%%%.*s is not defined", (int)name.len, name.p);
@@ -46,9 +46,9 @@ static ir_value *use(ir_parser *p)
 
 static void define(ir_parser *p, str name, ir_value *v)
 {
-  if (table_get(&p->values, name))
+  if (table_get(&p->scope->values, name))
     parse_fail(p, "%%%.*s is defined twice", (int)name.len, name.p);
-  session_table_put(p->s, &p->values, name, v);
+  session_table_put(p->s, &p->scope->values, name, v);
   if (all_digits(name)) {
     v->id = (uint32_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10);
     if (v->id >= p->max_id)
@@ -106,9 +106,9 @@ static void parse_function(ir_parser *p, const ir_block *b, str name)
     p->max_id = (uint32_t)c->id + 1;
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
     c->at++;
-  if (table_get(&p->values, name) || table_get(&p->functions, name))
+  if (table_get(&p->scope->values, name) || table_get(&p->scope->functions, name))
     parse_fail(p, "%%%.*s is defined twice", (int)name.len, name.p);
-  session_table_put(p->s, &p->functions, name, c);
+  session_table_put(p->s, &p->scope->functions, name, c);
 }
 
 /* Parse a call's first input if it is its function. */
@@ -118,7 +118,7 @@ static void parse_callee(ir_parser *p, ir_node *n)
 
   if (n->kind != IR_CALL_FUNCTION || n->function || !parse_peek(p, "%"))
     return;
-  const callee *c = table_get(&p->functions, value_name(p));
+  const callee *c = table_get(&p->scope->functions, value_name(p));
   if (!c) {
     p->at = at;
     return;
@@ -161,6 +161,16 @@ static void parse_origin(ir_parser *p, ir_node *n)
 }
 
 /* -- Nodes ------------------------------------------------------------------------------------- */
+
+/* True for prim::fork_0, which may have a subgraph behind the graph. */
+static bool is_numbered(str name)
+{
+  size_t i = name.len;
+
+  while (i > 0 && name.p[i - 1] >= '0' && name.p[i - 1] <= '9')
+    i--;
+  return i > 1 && i < name.len && name.p[i - 1] == '_';
+}
 
 typedef struct pending_output { /* written before the node it belongs to */
   str name;
@@ -242,9 +252,8 @@ static void parse_node(ir_parser *p, ir_block *b)
   parse_origin(p, n);
   ir_node_resolve(p->s, n);
   ir_node_append(n, b);
-  if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && n->kind != IR_UNKNOWN_OP &&
-      n->kind != IR_OP)
-    session_table_put(p->s, &p->groups, name, n);
+  if (is_numbered(name))
+    session_table_put(p->s, &p->scope->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
     define(
@@ -262,32 +271,6 @@ static void parse_graph_block(ir_parser *p, ir_block *b)
   while (!parse_accept_word(p, "return"))
     parse_node(p, b);
   parse_inputs(p, b->ret);
-}
-
-/* Parse `with prim::fork_0 = graph(...)`: its names are a separate scope. */
-static void parse_group(ir_parser *p)
-{
-  str name = parse_word(p, "_:.");
-  ir_node *n = table_get(&p->groups, name);
-
-  if (!n || n->n_blocks)
-    parse_fail(p, "no node is called %.*s", (int)name.len, name.p);
-  parse_expect(p, "=");
-  p->in_group = true;
-  table_free(&p->values);
-  table_init(&p->values, p->s->cx->ctx);
-  table_free(&p->functions);
-  table_init(&p->functions, p->s->cx->ctx);
-  parse_graph_block(p, ir_node_add_block(p->s, n));
-}
-
-static void parser_free(void *arg)
-{
-  ir_parser *p = arg;
-
-  table_free(&p->values);
-  table_free(&p->functions);
-  table_free(&p->groups);
 }
 
 /* Renumber named values: their numbers are not printed and must not collide with printed ones.  A
@@ -309,6 +292,93 @@ static void renumber_named(ir_parser *p, ir_block *b)
   session_leave(p->s);
 }
 
+static void scope_free(void *arg)
+{
+  parse_scope *scope = arg;
+
+  table_free(&scope->values);
+  table_free(&scope->functions);
+  table_free(&scope->groups);
+}
+
+static void parse_with(ir_parser *p);
+
+/* Parse a graph with its subgraphs, which follow it, into the empty block. */
+static void parse_whole(ir_parser *p, ir_block *b)
+{
+  parse_scope *scope = session_new(p->s, parse_scope);
+
+  session_enter(p->s);
+  table_init(&scope->values, p->s->cx->ctx);
+  table_init(&scope->functions, p->s->cx->ctx);
+  table_init(&scope->groups, p->s->cx->ctx);
+  session_defer(p->s, scope_free, scope);
+  scope->outer = p->scope;
+  p->scope = scope;
+  parse_graph_block(p, b);
+  parse_with(p);
+  p->scope = scope->outer;
+  session_leave(p->s);
+}
+
+/* Remove the number behind the kind of an operator that has a subgraph: my::op_3. */
+static void drop_number(ir_parser *p, ir_node *n, str name)
+{
+  if (n->kind != IR_UNKNOWN_OP)
+    return;
+  while (name.p[name.len - 1] != '_')
+    name.len--;
+  ir_attr_set_string(p->s, n, "_kind", session_strndup(p->s, name.p, name.len - 1));
+  ir_node_resolve(p->s, n);
+}
+
+/* Parse the subgraph of a node into a block or into a graph that is an attribute. */
+static void parse_subgraph(ir_parser *p, ir_node *n, str name)
+{
+  const uint32_t max_id = p->max_id;
+  const bool in_group = p->in_group;
+  ir_graph *g = p->g;
+
+  drop_number(p, n, name);
+  if (ir_node_has_subgraph_block(n)) {
+    p->in_group = true;
+    parse_whole(p, ir_node_add_block(p->s, n));
+  } else {
+    p->in_group = false;
+    p->max_id = 0;
+    p->g = ir_attr_graph_new(p->s, n);
+    parse_whole(p, p->g->block);
+    renumber_named(p, p->g->block);
+    p->g->next_id = p->max_id;
+    ir_attr_set_graph(p->s, n, "Subgraph", p->g);
+    p->g = g;
+    p->max_id = max_id;
+  }
+  p->in_group = in_group;
+}
+
+/* Parse `with prim::fork_0 = graph(...)` as long as they belong to the graph just read: one that
+ * does not is of the graph around it. */
+static void parse_with(ir_parser *p)
+{
+  for (;;) {
+    const char *at = p->at;
+    if (!parse_accept_word(p, "with"))
+      return;
+    str name = parse_word(p, "_:.");
+    ir_node *n = table_get(&p->scope->groups, name);
+
+    if (!n && p->scope->outer) {
+      p->at = at;
+      return;
+    }
+    if (!n || n->n_blocks || ir_attr_graph(n, "Subgraph"))
+      parse_fail(p, "no node is called %.*s", (int)name.len, name.p);
+    parse_expect(p, "=");
+    parse_subgraph(p, n, name);
+  }
+}
+
 ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
 {
   ir_parser *p = session_new(s, ir_parser);
@@ -320,13 +390,7 @@ ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors
                    .g = ir_graph_new(s, ts),
                    .tensors = tensors};
   session_defer(s, ir_graph_free_deferred, p->g);
-  table_init(&p->values, s->cx->ctx);
-  table_init(&p->functions, s->cx->ctx);
-  table_init(&p->groups, s->cx->ctx);
-  session_defer(s, parser_free, p);
-  parse_graph_block(p, p->g->block);
-  while (parse_accept_word(p, "with"))
-    parse_group(p);
+  parse_whole(p, p->g->block);
   parse_space(p);
   if (*p->at)
     parse_fail(p, "text after the end of the graph");

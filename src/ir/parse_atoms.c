@@ -521,7 +521,7 @@ static rush_value unknown_tensor(ir_parser *p)
   session_check(p->s, tensor_new(p->s->cx, f.dtype, f.n_dims, f.sizes, &t));
   rush_value v = scratch(p, value_tensor_steal(t));
   memset(tensor_data_mut(t), 0, (size_t)elems * tensor_item_bytes(t));
-  if (f.strided && elems) {
+  if (ir_facts_has_strides(&f) && elems) {
     int64_t most = 1;
     for (int i = 0; i < f.n_dims; i++)
       most += f.strides[i] > 0
@@ -820,6 +820,9 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
 {
   if (parse_peek(p, "annotate(")) {
     parse_annotated_attr(p, n, name);
+  } else if (parse_peek(p, "<Graph>") || parse_peek(p, "[<Graphs>]")) {
+    parse_fail(p, "the graph of the attribute '%s' is not in the text: set it with ir.Node.g_",
+               name);
   } else if (tensor_follows(p)) {
     ir_attr_set_value(p->s, n, name, parse_tensor_value(p));
   } else if (parse_peek(p, "\"")) {
@@ -837,7 +840,10 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
     parse_list_attr(p, n, name);
   } else {
     size_t len = strspn(p->at, "+-0123456789");
-    if (p->at[len] == '.' || p->at[len] == 'e' || p->at[len] == 'i' || p->at[len] == 'n')
+    if (len == 0 && isalpha((unsigned char)*p->at) && !parse_peek(p, "inf") &&
+        !parse_peek(p, "nan"))
+      ir_attr_set_type(p->s, n, name, parse_type(p));
+    else if (p->at[len] == '.' || p->at[len] == 'e' || p->at[len] == 'i' || p->at[len] == 'n')
       ir_attr_set_float(p->s, n, name, parse_double(p));
     else
       ir_attr_set_int(p->s, n, name, parse_int(p));

@@ -6,16 +6,22 @@
 #include "ir/graph.h"
 #include "ir/program.h"
 
+/* The names of one graph of the text.  Subgraphs (`with`) have names of their own. */
+typedef struct parse_scope {
+  table values;    /* name -> ir_value */
+  table functions; /* name of a constant that is a function -> callee */
+  table groups;    /* "prim::fork_0" -> its node */
+  struct parse_scope *outer;
+} parse_scope;
+
 typedef struct ir_parser {
   session *s;
   type_store *ts;
   const char *text, *at; /* NUL-terminated */
   ir_graph *g;
-  table values; /* name -> ir_value of the graph being read */
-  table functions; /* name of a constant that is a function -> pending_callee */
-  table groups; /* "prim::fork_0" -> its node */
+  struct parse_scope *scope; /* the graph being read */
   uint32_t max_id;
-  bool in_group; /* reading a `with` */
+  bool in_group; /* reading a `with` that is a block of the same graph */
   ir_tensors tensors; /* what <Tensor> becomes */
   const char *type_at; /* where the last type began: it contains a constant tensor's dtype */
 } ir_parser;

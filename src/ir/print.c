@@ -14,6 +14,7 @@ typedef struct printer {
   bool ranges;
   const ir_node **groups; /* nodes whose block prints after the graph, as PyTorch's subgraphs */
   uint32_t n_groups, cap_groups;
+  bool alone; /* one node: its subgraph is an attribute, as in PyTorch */
   struct
     callee { /* functions that the graph being printed calls: PyTorch has a constant for each */
     const function *f;
@@ -215,68 +216,7 @@ static void print_constant(text_buf *out, rush_value v)
   }
 }
 
-/* -- Attributes -------------------------------------------------------------------------------- */
-
-static void print_attr(text_buf *out, const ir_attr *a)
-{
-  switch (a->kind) {
-  case ATTR_INT: text_printf(out, "%lld", (long long)a->as.i); break;
-  case ATTR_FLOAT: ir_print_float(out, a->as.d); break;
-  case ATTR_STRING: schema_print_quoted(out, str_of(a->as.s)); break;
-  case ATTR_TYPES:
-    text_putc(out, '[');
-    for (uint32_t i = 0; i < a->as.t.n_types; i++) {
-      text_puts(out, i ? ", " : "");
-      type_print(out, a->as.t.types[i]);
-    }
-    text_putc(out, ']');
-    break;
-  case ATTR_INTS:
-    if (a->as.ints.n == 0) {
-      print_empty_list(out, type_simple(TYPE_INT));
-      break;
-    }
-    text_putc(out, '[');
-    for (uint32_t i = 0; i < a->as.ints.n; i++)
-      text_printf(out, "%s%lld", i ? ", " : "", (long long)a->as.ints.v[i]);
-    text_putc(out, ']');
-    break;
-  case ATTR_VALUE: print_value(out, a->as.value, 0); break;
-  case ATTR_GRAPH: text_puts(out, "<Graph>"); break;
-  }
-}
-
-static void print_attrs(text_buf *out, const ir_node *n)
-{
-  bool named = n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
-  const char *open = "[";
-
-  if (n->function && n->kind != IR_CALL_FUNCTION) {
-    text_printf(out, "[name=\"%s\"", n->function->qualified);
-    open = ", ";
-  }
-  for (const ir_attr *a = n->attrs; a; a = a->next) {
-    if (a->name[0] == '_' || ((named || n->function) && strcmp(a->name, "name") == 0))
-      continue; /* _x: ours, between passes */
-    text_printf(out, "%s%s=", open, a->name);
-    print_attr(out, a);
-    open = ", ";
-  }
-  if (*open == ',')
-    text_putc(out, ']');
-}
-
-/* -- Values, nodes, blocks --------------------------------------------------------------------- */
-
-static void print_name(text_buf *out, const ir_value *v)
-{
-  if (!v)
-    text_puts(out, "%<unset>");
-  else if (v->name)
-    text_printf(out, "%%%s", v->name);
-  else
-    text_printf(out, "%%%u", v->id);
-}
+/* -- Types ------------------------------------------------------------------------------------- */
 
 /* Print a type as in graphs, which differs from schemas: Future[int], NamedTuple(x : int),
  * InterfaceType<I>. */
@@ -312,6 +252,80 @@ static void print_type(text_buf *out, const type *t)
   case TYPE_INTERFACE: text_printf(out, "InterfaceType<%s>", dot ? dot + 1 : t->name); break;
   default: type_print(out, t);
   }
+}
+
+/* -- Attributes -------------------------------------------------------------------------------- */
+
+static void print_attr(text_buf *out, const ir_attr *a)
+{
+  switch (a->kind) {
+  case ATTR_INT: text_printf(out, "%lld", (long long)a->as.i); break;
+  case ATTR_FLOAT: ir_print_float(out, a->as.d); break;
+  case ATTR_STRING: schema_print_quoted(out, str_of(a->as.s)); break;
+  case ATTR_TYPE: print_type(out, a->as.t.types[0]); break;
+  case ATTR_TYPES:
+    text_putc(out, '[');
+    for (uint32_t i = 0; i < a->as.t.n_types; i++) {
+      text_puts(out, i ? ", " : "");
+      print_type(out, a->as.t.types[i]);
+    }
+    text_putc(out, ']');
+    break;
+  case ATTR_INTS:
+    if (a->as.ints.n == 0) {
+      print_empty_list(out, type_simple(TYPE_INT));
+      break;
+    }
+    text_putc(out, '[');
+    for (uint32_t i = 0; i < a->as.ints.n; i++)
+      text_printf(out, "%s%lld", i ? ", " : "", (long long)a->as.ints.v[i]);
+    text_putc(out, ']');
+    break;
+  case ATTR_VALUE: print_value(out, a->as.value, 0); break;
+  case ATTR_GRAPH: text_puts(out, "<Graph>"); break;
+  case ATTR_GRAPHS: text_puts(out, "[<Graphs>]"); break;
+  }
+}
+
+/* Print the attributes; `apart`: without the subgraph, which is printed after the graph. */
+static void print_attrs(text_buf *out, const ir_node *n, bool apart)
+{
+  bool named = n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
+  const char *open = "[";
+
+  if (apart && n->kind == IR_DIFFERENTIABLE_GRAPH) /* as PyTorch, which has its derivative there */
+    return;
+  if (!apart && ir_node_is_subgraph(n)) {
+    text_puts(out, "[Subgraph=<Graph>");
+    open = ", ";
+  }
+  if (n->function && n->kind != IR_CALL_FUNCTION) {
+    text_printf(out, "[name=\"%s\"", n->function->qualified);
+    open = ", ";
+  }
+  for (const ir_attr *a = n->attrs; a; a = a->next) {
+    if (a->name[0] == '_' || ((named || n->function) && strcmp(a->name, "name") == 0))
+      continue; /* _x: ours, between passes */
+    if (apart && a->kind == ATTR_GRAPH && strcmp(a->name, "Subgraph") == 0)
+      continue;
+    text_printf(out, "%s%s=", open, a->name);
+    print_attr(out, a);
+    open = ", ";
+  }
+  if (*open == ',')
+    text_putc(out, ']');
+}
+
+/* -- Values, nodes, blocks --------------------------------------------------------------------- */
+
+static void print_name(text_buf *out, const ir_value *v)
+{
+  if (!v)
+    text_puts(out, "%<unset>");
+  else if (v->name)
+    text_printf(out, "%%%s", v->name);
+  else
+    text_printf(out, "%%%u", v->id);
 }
 
 /* Print the type of a value; a constant tensor's type in full, though we store only "Tensor". */
@@ -413,11 +427,8 @@ static bool captures(const ir_block *b, const ir_block *around)
 
 bool ir_node_is_subgraph(const ir_node *n)
 {
-  bool kind = n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_GROUP ||
-              n->kind == IR_DIFFERENTIABLE_GRAPH || n->kind == IR_OP;
-
-  return kind && n->n_blocks == 1 && ir_block_n_inputs(n->blocks[0]) == n->n_inputs &&
-         !captures(n->blocks[0], n->blocks[0]);
+  return ir_node_has_subgraph_block(n) && n->n_blocks == 1 &&
+         ir_block_n_inputs(n->blocks[0]) == n->n_inputs && !captures(n->blocks[0], n->blocks[0]);
 }
 
 /* -- Functions that are called ----------------------------------------------------------------- */
@@ -521,7 +532,8 @@ static void print_node(printer *p, const ir_node *n, int level)
   indent(out, level);
   print_typed(out, n->outputs, n->n_outputs, ", ");
   text_printf(out, " = %s", ir_node_kind_name(n));
-  bool group = ir_node_is_subgraph(n) && add_group(p, n);
+  bool block = ir_node_is_subgraph(n);
+  bool group = !p->alone && (block || ir_attr_graph(n, "Subgraph")) && add_group(p, n);
 
   if (group)
     text_printf(out, "_%u", p->n_groups - 1);
@@ -531,7 +543,7 @@ static void print_node(printer *p, const ir_node *n, int level)
     text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")),
                 or_empty(ir_attr_string(n, "_scalars")));
   else
-    print_attrs(out, n);
+    print_attrs(out, n, group);
   print_inputs(p, n);
   if (n->scope)
     text_printf(out, ", scope: %s", n->scope);
@@ -539,7 +551,7 @@ static void print_node(printer *p, const ir_node *n, int level)
       n->kind != IR_SET_ATTR) /* PyTorch has no place for these */
     print_range(out, &n->range);
   text_putc(out, '\n');
-  for (uint32_t i = 0; i < n->n_blocks && !group; i++) {
+  for (uint32_t i = 0; i < n->n_blocks && !block; i++) {
     const ir_block *b = n->blocks[i];
 
     indent(out, level + 1);
@@ -587,23 +599,33 @@ static void free_printer(printer *p)
     mem_free(p->out->ctx, p->callees, p->cap_callees * sizeof *p->callees);
 }
 
-void ir_print(text_buf *out, const ir_graph *g, bool with_ranges)
+/* Print the graph and then its subgraphs, each with its own, whose numbers begin at 0 again. */
+static void print_whole(const printer *like, uint32_t *n_made, const ir_block *b)
 {
-  printer p = {.out = out, .ranges = with_ranges};
+  printer p = {.out = like->out, .ranges = like->ranges, .n_made = *n_made};
 
-  print_graph_block(&p, g->block);
-  for (uint32_t i = 0; i < p.n_groups; i++) { /* printing one may find more */
-    text_printf(out, "with %s_%u = ", ir_node_kind_name(p.groups[i]), i);
-    print_graph_block(&p, p.groups[i]->blocks[0]);
+  print_graph_block(&p, b);
+  *n_made = p.n_made;
+  for (uint32_t i = 0; i < p.n_groups; i++) {
+    text_printf(p.out, "with %s_%u = ", ir_node_kind_name(p.groups[i]), i);
+    print_whole(&p, n_made, ir_node_subgraph(p.groups[i]));
   }
   free_printer(&p);
+}
+
+void ir_print(text_buf *out, const ir_graph *g, bool with_ranges)
+{
+  const printer p = {.out = out, .ranges = with_ranges};
+  uint32_t n_made = 0;
+
+  print_whole(&p, &n_made, g->block);
 }
 
 void ir_print_node(text_buf *out, const ir_node *n) { ir_print_node_with(out, n, false); }
 
 void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges)
 {
-  printer p = {.out = out, .ranges = with_ranges};
+  printer p = {.out = out, .ranges = with_ranges, .alone = true};
 
   if (n->kind == IR_CALL_FUNCTION && n->function && n->block)
     add_callee(&p, n->graph->block, n);

@@ -1,4 +1,7 @@
-/* ir/value_names.c -- debug names of values: unique in a graph and assigned as in PyTorch. */
+/* ir/value_names.c -- debug names of values: unique in a graph and assigned as in PyTorch.
+ *
+ * Names are found by hash chains through the names themselves (no base/table.c): renaming frees and
+ * takes names all the time, and a graph's memory is its arena's. */
 #include <stddef.h>
 #include <stdlib.h>
 

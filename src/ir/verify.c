@@ -154,9 +154,7 @@ static void check_inputs(const verifier *v, const ir_node *n)
   }
 }
 
-/* True if `from` may be passed where `to` is required: less precise types from passes and numbers
- * of exported programs are accepted. */
-static bool flows(const ir_value *from, const type *to)
+bool ir_value_flows(const ir_value *from, const type *to)
 {
   const type *t = from->type;
 
@@ -175,7 +173,7 @@ static void check_if(const verifier *v, const ir_node *n)
       broken(v, n, "a block of prim::If has no inputs and as many outputs as the node");
     for (uint32_t i = 0; i < n->n_outputs; i++)
       if (ir_node_input(n->blocks[b]->ret, i) &&
-          !flows(ir_block_output(n->blocks[b], i), n->outputs[i]->type))
+          !ir_value_flows(ir_block_output(n->blocks[b], i), n->outputs[i]->type))
         broken(v, n, "a block returns another type than the node's output has");
   }
 }
@@ -196,8 +194,8 @@ static void check_loop(const verifier *v, const ir_node *n)
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     const type *t = ir_block_input(b, i + 1)->type;
 
-    if (!flows(ir_node_input(n, i + 2), t) || !fits(t, n->outputs[i]->type) ||
-        (ir_node_input(b->ret, i + 1) && !flows(ir_block_output(b, i + 1), t)))
+    if (!ir_value_flows(ir_node_input(n, i + 2), t) || !fits(t, n->outputs[i]->type) ||
+        (ir_node_input(b->ret, i + 1) && !ir_value_flows(ir_block_output(b, i + 1), t)))
       broken(v, n, "what prim::Loop carries changes its type");
   }
 }
@@ -229,6 +227,11 @@ static const struct form { /* how many there are: exactly, or ANY */
   {IR_ISINSTANCE, 1, 1, 1, 0},
   {IR_ENTER, 1, 1, 1, 0},
   {IR_EXIT, 1, 1, ANY, 0},
+  {IR_PROFILE, ANY, 0, ANY, 0},
+  {IR_PROFILE_IVALUE, 1, 1, 1, 0},
+  {IR_GUARD, 1, 1, 1, 0},
+  {IR_BAILOUT, ANY, 1, 1, 0},
+  {IR_BAILOUT_TEMPLATE, 0, 0, 1, 0},
 };
 
 static void check_counts(const verifier *v, const ir_node *n)
@@ -261,7 +264,7 @@ static bool are_elements(ir_value *const *values, ir_use *const *inputs, uint32_
   if (!t || t->n_elems != n)
     return false;
   for (uint32_t i = 0; i < n; i++)
-    if (!flows(values ? values[i] : inputs[i]->value, t->elems[i]))
+    if (!ir_value_flows(values ? values[i] : inputs[i]->value, t->elems[i]))
       return false;
   return true;
 }
@@ -277,7 +280,7 @@ static void check_container(const verifier *v, const ir_node *n)
   case IR_LIST_CONSTRUCT:
     ok = t->kind == TYPE_LIST;
     for (uint32_t i = 0; ok && i < n->n_inputs; i++)
-      ok = flows(ir_node_input(n, i), type_elem(t));
+      ok = ir_value_flows(ir_node_input(n, i), type_elem(t));
     break;
   case IR_LIST_UNPACK:
     ok = t->kind == TYPE_LIST;
@@ -293,7 +296,7 @@ static void check_container(const verifier *v, const ir_node *n)
   case IR_DICT_CONSTRUCT:
     ok = t->kind == TYPE_DICT && n->n_inputs % 2 == 0;
     for (uint32_t i = 0; ok && i < n->n_inputs; i++)
-      ok = flows(ir_node_input(n, i), t->elems[i % 2]);
+      ok = ir_value_flows(ir_node_input(n, i), t->elems[i % 2]);
     break;
   case IR_TUPLE_INDEX:
     ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) && is_number_type(ir_node_input(n, 1)->type);
@@ -324,6 +327,50 @@ static void check_object(const verifier *v, const ir_node *n)
   }
   if (!known)
     broken(v, n, "the node's first input is no object");
+}
+
+static bool has_types(const ir_node *n, const char *name, uint32_t k)
+{
+  const ir_attr *a = ir_attr_find(n, name);
+
+  return a && (a->kind == ATTR_TYPES || a->kind == ATTR_TYPE) && a->as.t.n_types == k;
+}
+
+/* Check prim::TypeCheck and prim::RequiresGradCheck: they return their inputs and a bool. */
+static void check_types(const verifier *v, const ir_node *n)
+{
+  if (n->n_outputs != n->n_inputs + 1 || !has_types(n, "types", n->n_inputs))
+    broken(v, n, "a check has a type for each input, and returns the inputs and a bool");
+  if (!is_number_type(n->outputs[n->n_inputs]->type))
+    broken(v, n, "the last result of a check is a bool");
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (!ir_value_flows(ir_node_input(n, i), n->outputs[i]->type))
+      broken(v, n, "a check returns its inputs");
+}
+
+/* Check prim::DifferentiableGraph, FallbackGraph and FusionGroup.  One without a subgraph is being
+ * made; it does not run. */
+static void check_subgraph(const verifier *v, const ir_node *n)
+{
+  if (n->n_blocks == 0)
+    return;
+  const ir_block *b = n->blocks[0];
+  if (n->n_blocks != 1 || ir_block_n_inputs(b) != n->n_inputs ||
+      ir_block_n_outputs(b) != n->n_outputs || !ir_node_is_subgraph(n))
+    broken(v, n, "a subgraph takes the node's inputs and nothing else, and returns its outputs");
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (!ir_value_flows(ir_node_input(n, i), ir_block_input(b, i)->type))
+      broken(v, n, "an input has another type than the subgraph takes");
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    if (ir_node_input(b->ret, i) && !ir_value_flows(ir_block_output(b, i), n->outputs[i]->type))
+      broken(v, n, "the subgraph returns another type than the node");
+}
+
+static void check_grad_of(const verifier *v, const ir_node *n)
+{
+  if (n->n_blocks != 1 || ir_block_n_inputs(n->blocks[0]) ||
+      ir_block_n_outputs(n->blocks[0]) != n->n_outputs)
+    broken(v, n, "prim::GradOf has a block without inputs that returns as much as the node");
 }
 
 static void check_kind(const verifier *v, const ir_node *n)
@@ -367,12 +414,17 @@ static void check_kind(const verifier *v, const ir_node *n)
       broken(v, n, "prim::isinstance has an attribute `types`");
     break;
   }
+  case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK: check_types(v, n); break;
+  case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP: check_subgraph(v, n); break;
+  case IR_GRAD_OF: check_grad_of(v, n); break;
   default:
     break;
   }
 }
 
 static void check_block(const verifier *v, const ir_block *b);
+static void verify(session *s, const ir_graph *g, const ir_graph *before, const char *pass,
+                   rush_status blame);
 
 static void check_op(const verifier *v, const ir_node *n)
 {
@@ -383,7 +435,7 @@ static void check_op(const verifier *v, const ir_node *n)
   if (!sc->is_varret && n->n_outputs != sc->n_returns)
     broken(v, n, "the operator has another number of results");
   for (uint32_t i = 0; !sc->is_varret && i < n->n_outputs; i++)
-    if (!flows(n->outputs[i], sc->returns[i].type))
+    if (!ir_value_flows(n->outputs[i], sc->returns[i].type))
       broken(v, n, "a result has another type than the operator returns");
 }
 
@@ -398,6 +450,23 @@ static void check_blocks(const verifier *v, const ir_node *n)
       broken(v, n, "a block does not know its owner");
     check_block(&inner, n->blocks[i]);
   }
+  session_leave(v->s);
+}
+
+/* Check the graphs that are attributes.  Each is a graph by itself. */
+static void check_graphs(const verifier *v, const ir_node *n)
+{
+  session_enter(v->s);
+  for (const ir_attr *a = n->attrs; a; a = a->next)
+    for (uint32_t i = 0; (a->kind == ATTR_GRAPH || a->kind == ATTR_GRAPHS) && i < a->as.graphs.n;
+         i++) {
+      const struct owned_graph *o = v->g->owned;
+      while (o && o->graph != a->as.graphs.v[i])
+        o = o->next;
+      if (!o)
+        broken(v, n, "a graph that is an attribute belongs to another graph");
+      verify(v->s, o->graph, NULL, v->pass, v->blame);
+    }
   session_leave(v->s);
 }
 
@@ -423,6 +492,7 @@ static void check_node(const verifier *v, const ir_node *n)
   else
     check_kind(v, n);
   check_blocks(v, n);
+  check_graphs(v, n);
 }
 
 static void check_block(const verifier *v, const ir_block *b)

@@ -16,7 +16,7 @@ static void free_training(context *c, struct training_flags *t);
 
 void module_release(module *m)
 {
-  if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+  if (!m)
     return;
   context *c = m->ctx;
   free_training(c, m->training);
@@ -39,7 +39,6 @@ module *module_new(call_ctx *cx)
     return NULL;
   }
   m->lock = lock;
-  atomic_init(&m->refs, 1);
   atomic_init(&m->is_random, -1);
   m->ctx = context_retain(cx->ctx);
   m->object = value_none();
@@ -206,7 +205,7 @@ rush_status module_signature(call_ctx *cx, module *m, const char *method, signat
 
 /* -- Calls that may run together --------------------------------------------------------------- */
 
-#define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
+#define MOST_MODULES 100000 /* that are visited; a file may have one at many positions */
 
 /* The objects in the module that have `training`, retained, and its position in each. */
 struct training_flags {
@@ -317,7 +316,7 @@ static bool holds_container(const rush_tuple *t)
 /* Prepare a result: what the module still holds is snapshot as if the host read it from the
  * state; what only the result holds belongs to the host; arguments that are returned belong to
  * the caller. */
-static inline rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args,
+static inline rush_status prepare_result(call_ctx *cx, call_lock *lock, const rush_value *args,
                                       uint32_t n_args, rush_value *result)
 {
   rush_value v = *result, made;
@@ -391,7 +390,7 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   st = UNLIKELY(cx->outputs != NULL) ? run_into(cx, m, f, args, n_args, kwargs, n_kwargs, result)
                                      : run_method(cx, m, f, args, n_args, kwargs, n_kwargs, result);
   if (st == RUSH_OK)
-    st = give_result(cx, m->lock, args, n_args, result);
+    st = prepare_result(cx, m->lock, args, n_args, result);
   lock_drop(&hold);
   return st;
 }
@@ -410,7 +409,7 @@ rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush
   rush_status st = function_call_bound(cx, f, function_takes_self(f) ? &object : NULL, args, n_args,
                                        kwargs, n_kwargs, result);
   if (st == RUSH_OK && lock)
-    st = give_result(cx, lock, args, n_args, result);
+    st = prepare_result(cx, lock, args, n_args, result);
   lock_drop(&hold);
   return st;
 }

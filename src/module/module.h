@@ -4,7 +4,7 @@
  * Calls of methods that change state run alone, others together (one lock per instance,
  * base/lock.h; none if no method changes state).  Reading or writing the state from outside a call
  * takes the same lock; the module's objects refer to it (object_lock). Threads: locked internally.
- * Ownership: refcounted. */
+ * Ownership: one owner; what several share (the program, the object, the lock) is retained. */
 #ifndef RUSH_MODULE_H
 #define RUSH_MODULE_H
 
@@ -15,7 +15,6 @@
 
 typedef struct rush_module module;
 struct rush_module {
-  _Atomic uint32_t refs;
   context *ctx;        /* retained */
   program *program;    /* retained */
   rush_value object;   /* RUSH_TAG_OBJECT; owned */
@@ -45,8 +44,8 @@ rush_status module_around(call_ctx *cx, program *p, rush_value object, const mod
                           module **out) RUSH_CHECKED;
 /* Make a module without a program, for loaders.  New, or NULL if memory runs out. */
 module *module_new(call_ctx *cx);
-/* Give m, whose object is set, and the object one lock: root's, or the object's if it was part of a
- * module before, or m's own. */
+/* Set one lock for m, whose object is set, and the object: root's, or the object's if it was part
+ * of a module before, or m's own. */
 void module_share_lock(module *m, const module *root);
 void module_release(module *m);
 /* Copy a module.  deep: tensors are copied (sharing kept); otherwise parameters are shared and only
@@ -69,7 +68,7 @@ rush_status module_method(module *m, const char *name, function **out,
 /* Make the signature of a method (NULL: "forward").  *out is new. */
 rush_status module_signature(call_ctx *cx, module *m, const char *method,
                              signature **out) RUSH_CHECKED;
-/* The methods a user may call: public ones, in order of definition. */
+/* Return the methods that a user may call: public ones, in order of definition. */
 uint32_t module_n_methods(const module *m);
 const char *module_method_name(const module *m, uint32_t i);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/grow.h"
+#include "shape/equation.h"
 #include "shape/shape.h"
 
 typedef int64_t DIM;
@@ -150,12 +151,20 @@ const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *cons
   return iterated(&cx, t[0]->dtype, n, t);
 }
 
-void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
-                const int64_t *sizes)
+const shape_facts *shape_indexed(shape_env *env, const schema *sc, shape_indexing *x)
+{
+  rule_cx cx = {env, &(shape_call){.schema = sc}, 0};
+  place_indices(&cx, x);
+  const facts *r = indexed(&cx, x);
+  return failed(&cx) ? NULL : r;
+}
+
+void shape_add_dense(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
+                     const int64_t *sizes)
 {
   shape_env env = shape_env_of(s, NULL);
   rule_cx cx = {&env, call, 0};
-  give(&cx, result, rows(&cx, dtype, n_dims, sizes));
+  add_result(&cx, result, rows(&cx, dtype, n_dims, sizes));
 }
 
 /* -- Environments ------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/grow.h"
+#include "shape/equation.h"
 #include "shape/shape.h"
 
 typedef symint DIM;
@@ -35,23 +36,8 @@ typedef struct rule_cx {
 #define shape_require(cx, c) sym_require((cx)->env->sym, c)
 #define fresh_size(cx, lo, hi) fresh(cx, lo, hi)
 
-/* Decide a condition of a rule: the only place that does (shape_undecided).
- *
- * A mode in which an undecided condition makes results of fresh sizes, and never a failure, is a
- * case of this switch: if sym_known has no answer, set a flag `unsure` in the environment and
- * return false, without a guard.  Every rule works with either answer.  symshape_apply then
- * replaces sizes, strides and offset of the results by fresh symbols (as fresh() makes them) if the
- * flag is set. Two neighbours need the mode too: shape_require returns true without a guard, and
- * fixed() cannot invent a number, so a rank or dimension that depends on a symbol remains a
- * refusal. */
-static bool shape_decide(rule_cx *cx, sym_cond c)
-{
-  switch (cx->env->undecided) {
-  case SHAPE_GUARD:
-    break;
-  }
-  return sym_decide(cx->env->sym, c);
-}
+/* Decide a condition of a rule: the only place that does. */
+static bool shape_decide(rule_cx *cx, sym_cond c) { return sym_decide(cx->env->sym, c); }
 
 /* Decide a condition that is false if unknown: data-dependent sizes are not 1, and layouts that
  * depend on them are not special. */
@@ -60,7 +46,8 @@ static bool shape_likely(rule_cx *cx, sym_cond c)
   int64_t ignored;
   c.e = sym_simplify(cx->env->sym, c.e);
   const int known = sym_known(cx->env->sym, c);
-  return known >= 0 ? known : sym_hint(c.e, &ignored) ? shape_decide(cx, c) : false;
+  const bool decides = cx->env->sym->arms || sym_hint(c.e, &ignored);
+  return known >= 0 ? known : decides ? shape_decide(cx, c) : false;
 }
 
 static int64_t fixed(rule_cx *cx, symint a)
@@ -121,12 +108,12 @@ void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call)
   symshape_finish(env->sym, call);
 }
 
-void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
+void symshape_add_dense(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
                    int n_dims, const symint *sizes)
 {
   shape_env all = shape_env_of(s, env);
   rule_cx cx = {&all, call, 0};
-  give(&cx, result, rows(&cx, dtype, n_dims, sizes));
+  add_result(&cx, result, rows(&cx, dtype, n_dims, sizes));
 }
 
 void symshape_finish(sym_env *env, symshape_call *call)

@@ -10,8 +10,8 @@
  *                                   that pass the guards
  *
  * Every decision of a rule goes through shape_decide: numbers answer it, symbols answer it for all
- * sizes, or by their hints and a guard.  A size that depends on data (nonzero) is SHAPE_UNKNOWN
- * over numbers and a new symbol over symbols.
+ * sizes, or by their hints and a guard, or one run takes each answer (sym_arms).  A size that
+ * depends on data (nonzero) is SHAPE_UNKNOWN over numbers and a new symbol over symbols.
  *
  * A rule runs in one of two environments (shape_env):
  *   compile time: in a session.  Memory is the session's; a refusal leaves it with an error.
@@ -42,12 +42,6 @@ enum shape_flags {
   SHAPE_ROWS = 4     /* arguments over numbers: known to be row-major */
 };
 
-/* What shape_decide does with a condition that the hints do not decide.  A third mode, results of
- * fresh sizes, would be added here: the comment of shape_decide (rules_sym.c) lists the steps. */
-typedef enum shape_undecided {
-  SHAPE_GUARD, /* use the hints' answer and record a guard; without hints it is a refusal */
-} shape_undecided;
-
 #define SHAPE_FRAME_BYTES 2048 /* run time: facts of some 15 tensors; the heap holds more */
 #define SHAPE_SPARE_BYTES \
   1152 /* after them: facts of TENSOR_MAX_DIMS, for when memory runs out */
@@ -57,7 +51,6 @@ typedef struct shape_env {
   call_ctx *cx;
   session *s;   /* compile time, or NULL */
   sym_env *sym; /* over symbols, or NULL */
-  shape_undecided undecided;
   rush_status st;  /* run time: the first refusal */
   char *at, *end;  /* run time: memory left; SHAPE_SPARE_BYTES follow the first buffer's end */
   char *spare;
@@ -164,7 +157,14 @@ typedef struct shape_pointwise {
     void (*made)(struct PREFIX##_call *call, PREFIX##_facts *result);                             \
     uint32_t n_results, cap;  /* out */                                                           \
     PREFIX##_facts **results; /* out, in order */                                                 \
-  } PREFIX##_call
+  } PREFIX##_call;                                                                                \
+  typedef struct PREFIX##_indexing { /* x[..., i, j, :, ...] */                                   \
+    const PREFIX##_facts *self;                                                                   \
+    const PREFIX##_facts *index[TENSOR_MAX_DIMS]; /* by dimension, integers; NULL: not indexed */ \
+    int n_index, n_own;                                                                           \
+    DIM own[TENSOR_MAX_DIMS]; /* the indices' common sizes */                                     \
+    int before;               /* dimensions of the result in front of them */                     \
+  } PREFIX##_indexing
 
 SHAPE_TYPES(shape, int64_t);
 SHAPE_TYPES(symshape, symint);
@@ -181,11 +181,14 @@ int shape_result_type(int n, const shape_facts *const *t);
 /* Return the common sizes of n > 0 tensors, and strides as PyTorch's TensorIterator lays out a
  * result. */
 const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *const *t);
+/* For kernels of index: compute what follows from x->self and x->index, and return the result, or
+ * NULL if env->st is a refusal. */
+const shape_facts *shape_indexed(shape_env *env, const schema *sc, shape_indexing *x);
 
 /* -- Results from elsewhere: a dense tensor in rows, behind the others ------------------------- */
-void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
+void shape_add_dense(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
                 const int64_t *sizes);
-void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
+void symshape_add_dense(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
                    int n_dims, const symint *sizes);
 /* Simplify the results by what guards have established. */
 void symshape_finish(sym_env *env, symshape_call *call);

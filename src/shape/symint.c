@@ -681,6 +681,34 @@ static sym_cond simplified(sym_env *env, sym_cond c)
   return normal(env, (sym_cond){c.rel, sym_simplify(env, c.e)});
 }
 
+bool sym_arms_next(sym_arms *a)
+{
+  uint32_t i = a->n_asked;
+
+  while (i > 0 && a->answers >> (i - 1) & 1)
+    i--;
+  if (i == 0)
+    return false;
+  a->answers = (a->answers & ((UINT32_C(1) << (i - 1)) - 1)) | UINT32_C(1) << (i - 1);
+  a->n_asked = 0;
+  return true;
+}
+
+/* Take this run's answer to a question, and assume it. */
+static bool explore(sym_env *env, sym_cond c)
+{
+  sym_arms *a = env->arms;
+
+  if (a->n_asked == SYM_MOST_ASKED) {
+    a->unsure = true;
+    session_fail(env->s, NULL, "more than %d conditions are undecided", SYM_MOST_ASKED);
+  }
+  const bool answer = a->answers >> a->n_asked++ & 1;
+  if (!sym_require(env, answer ? c : sym_not(env, c)))
+    session_fail(env->s, NULL, "the answers of this run exclude each other");
+  return answer;
+}
+
 bool sym_decide(sym_env *env, sym_cond c)
 {
   int64_t v;
@@ -688,6 +716,8 @@ bool sym_decide(sym_env *env, sym_cond c)
   int known = sym_known(env, c);
   if (known >= 0)
     return known;
+  if (env->arms)
+    return explore(env, c);
   if (!sym_hint(c.e, &v)) {
     text_buf *t = session_text(env->s);
     sym_cond_print(t, c);
@@ -703,8 +733,11 @@ bool sym_decide(sym_env *env, sym_cond c)
 bool sym_fix(sym_env *env, symint e, int64_t *out)
 {
   e = sym_simplify(env, e);
-  if (!sym_hint(e, out))
+  if (!sym_hint(e, out)) {
+    if (env->arms)
+      env->arms->unsure = true;
     return false;
+  }
   if (!sym_is_const(e))
     (void)sym_decide(env, sym_eq(env, e, sym_const(env, *out)));
   return true;

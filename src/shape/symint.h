@@ -70,8 +70,21 @@ typedef struct sym_cond {
   symint e;
 } sym_cond;
 
+/* Exploring: instead of deciding by hints, a run takes one of both answers to each condition that
+ * is not decided, and assumes it from there on; the caller repeats the run until every combination
+ * of answers was taken (sym_arms_next).  What all runs agree on holds for all values. */
+#define SYM_MOST_ASKED 32 /* of one run */
+typedef struct sym_arms {
+  uint32_t answers; /* bit i: to question i */
+  uint32_t n_asked; /* by the run */
+  bool unsure;      /* the run needed a number, or asked too much: nothing is known */
+} sym_arms;
+/* Prepare the next run; returns false after the last.  Start with zeros. */
+bool sym_arms_next(sym_arms *a);
+
 typedef struct sym_env {
   session *s;
+  sym_arms *arms; /* NULL: undecided conditions become guards */
   table exprs, atoms_made; /* by content */
   sym_atom **atoms;
   uint32_t n_atoms, cap_atoms, n_backed, n_unbacked;
@@ -111,7 +124,8 @@ sym_cond sym_lt(sym_env *env, symint a, symint b);
 sym_cond sym_not(sym_env *env, sym_cond c);
 /* Return 1: true for all values; 0: for none; -1: it depends. */
 int sym_known(sym_env *env, sym_cond c);
-/* Decide a condition.  Records a guard if it depends; leaves the session if there is no hint. */
+/* Decide a condition.  Records a guard if it depends; leaves the session if there is no hint (or,
+ * exploring, if the answer that this run takes cannot be). */
 bool sym_decide(sym_env *env, sym_cond c);
 /* Require a condition: returns false if it does not hold (now, or ever); otherwise it becomes a
  * guard, which is checked at run time for values without a hint. */

@@ -16,7 +16,8 @@ typedef struct dtype_info {
   bool is_unsigned;
 } dtype_info;
 
-/* A power of two, so that a number that is not a dtype (DTYPE_NONE, say) finds an empty row. */
+/* A power of two, so that a number that is not a dtype (for example DTYPE_NONE) finds an empty row.
+ */
 #define N_ROWS 32
 static const dtype_info info[N_ROWS] = {
 #define DTYPE_UINT DTYPE_INT

@@ -23,7 +23,7 @@ static inline size_t dtype_bytes(int dtype) { return rush_dtype_bytes((rush_dtyp
 static inline const char *dtype_name(int dtype) { return rush_dtype_name((rush_dtype)dtype); }
 /* Return the name in error messages and storages: "Float", "Long", "BFloat16". */
 const char *dtype_aten_name(int dtype);
-/* "float", "c10::Half": the C++ type, as some of PyTorch's messages name a dtype. */
+/* Return the C++ type, "float", "c10::Half", as some of PyTorch's messages name a dtype. */
 const char *dtype_c_name(int dtype);
 bool dtype_is_signed(int dtype);
 static inline bool dtype_is_float8(int d)
@@ -44,7 +44,8 @@ bool dtype_can_cast(int from, int to);
 /* Convert float32 -> complex64, half -> complex32 ..., and back. */
 int dtype_to_complex(int dtype);
 int dtype_to_real(int dtype);
-/* What integers and bools become where an operator computes in floats: the default dtype. */
+/* Return the dtype of integers and bools in an operator that computes in floats: the default dtype.
+ * */
 static inline int dtype_to_float(int d)
 {
   return dtype_class_of(d) <= DTYPE_INT ? RUSH_FLOAT32 : d;

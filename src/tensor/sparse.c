@@ -186,7 +186,7 @@ static rush_status own_header(call_ctx *cx, const rush_tensor *values, rush_tens
   return RUSH_OK;
 }
 
-/* Give t an extra with a copy of p, whose parts are retained. */
+/* Set t's extra to one with a copy of p, whose parts are retained. */
 static rush_status attach(call_ctx *cx, rush_tensor *t, const sparse_parts *p)
 {
   context *c = t->h.ctx;

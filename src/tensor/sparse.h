@@ -2,8 +2,8 @@
  *
  * A sparse tensor is a rush_tensor whose header looks like a zero expanded to the tensor's sizes
  * (one zero in a small storage of its own, all strides 0), and whose elements are other tensors, in
- * extra->sparse.  Sizes, dtype and flags are therefore read as from any tensor, and code that does
- * not know about sparse tensors can read its memory safely.  It would compute with zeros, though,
+ * extra->sparse.  Sizes, dtype and flags are therefore read as from any tensor, and code without
+ * support for sparse tensors can read its memory safely.  It would compute with zeros, though,
  * which is wrong: op_call refuses sparse arguments to every operator whose entry does not allow
  * them, and the functions of tensor/ that copy, view or print tensors handle them.  Rejected: a
  * header with sizes [0], since reading sizes would need a second path.
@@ -67,7 +67,7 @@ rush_status sparse_with_values(call_ctx *cx, const rush_tensor *t, rush_tensor *
                                rush_tensor **out) RUSH_CHECKED;
 /* Make a new header on the same parts; later in-place changes of t do not affect it. */
 rush_status sparse_alias(call_ctx *cx, const rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* Give t, which has the same sizes and layout, the content of `from`; t keeps its dtype. */
+/* Copy the content of `from` to t, which has the same sizes and layout; t keeps its dtype. */
 rush_status sparse_assign(call_ctx *cx, rush_tensor *t, const rush_tensor *from) RUSH_CHECKED;
 /* Set the flag is_coalesced, for _coalesced_ only, if the indices agree. */
 rush_status sparse_set_coalesced(call_ctx *cx, rush_tensor *t, bool on) RUSH_CHECKED;

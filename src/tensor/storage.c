@@ -221,7 +221,7 @@ static void unmap_meta(void *storage_of, void *data)
   (void)munmap(data, ((const storage *)storage_of)->n_bytes);
 }
 
-/* The pages are never touched: reading them is safe in any way. */
+/* Reserve memory for a meta tensor: its pages are never touched, and reading them is safe. */
 rush_status storage_new_meta(call_ctx *cx, size_t n_bytes, storage **out)
 {
   storage *st;

@@ -353,15 +353,41 @@ rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes
   return RUSH_OK;
 }
 
+/* Compute the elements that a storage needs for sizes and strides; -1: too many. */
+static int64_t elements_reached(int n_dims, const int64_t *sizes, const int64_t *strides)
+{
+  int64_t reach = 1, step;
+  for (int i = 0; i < n_dims; i++)
+    if (sizes[i] == 0)
+      return 0;
+    else if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
+             __builtin_add_overflow(reach, step, &reach))
+      return -1;
+  return reach;
+}
+
 rush_status tensor_new_strided(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                                const int64_t *strides, rush_tensor **out)
 {
+  const int64_t reach = elements_reached(n_dims, sizes, strides);
+  int64_t n;
+  size_t n_bytes;
+  if (UNLIKELY(sizes_numel(n_dims, sizes, &n) && n != reach)) {
+    storage *st;
+    sizes_text a, b;
+    if (reach < 0 || !size_mul((size_t)reach, dtype_bytes(dtype), &n_bytes))
+      return call_fail(cx, "Storage size calculation overflowed with sizes=%s and strides=%s",
+                       sizes_print(&a, n_dims, sizes), sizes_print(&b, n_dims, strides));
+    TRY(storage_new(cx, n_bytes, &st));
+    rush_status s = tensor_new_view(cx, st, dtype, n_dims, sizes, strides, 0, out);
+    storage_release(st);
+    return s;
+  }
   rush_tensor *t;
   TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
   if (n_dims)
     memcpy(t->strides, strides, (size_t)n_dims * sizeof *strides);
   note_contiguous(t);
-  ASSERT(tensor_is_dense(t), "strides are a permutation layout");
   *out = t;
   return RUSH_OK;
 }
@@ -555,7 +581,7 @@ rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 
 /* -- Changing ---------------------------------------------------------------------------------- */
 
-/* Give t room for n_dims sizes and strides; the old ones are lost. */
+/* Make room in t for n_dims sizes and strides; the old ones are lost. */
 static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
 {
   context *c = t->h.ctx;
@@ -636,6 +662,7 @@ rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_
   t->n_elems = n;
   note_contiguous(t);
   (void)tensor_data_mut(t);
+  context_state_changed(t->h.ctx);
   return RUSH_OK;
 }
 
@@ -673,6 +700,7 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   t->offset = other->offset;
   t->data = other->data;
   note_contiguous(t);
+  context_state_changed(t->h.ctx);
   return RUSH_OK;
 }
 

@@ -107,7 +107,7 @@ enum tensor_flags {
 /* Make a contiguous, uninitialised tensor. */
 rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                        rush_tensor **out) RUSH_CHECKED;
-/* Make a dense tensor with `strides` (a permuted layout of sizes). */
+/* Make a tensor with `strides`, not negative: its storage is as large as they reach. */
 rush_status tensor_new_strided(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                                const int64_t *strides, rush_tensor **out) RUSH_CHECKED;
 /* Make a tensor of t's sizes, dtype `dtype` (DTYPE_NONE: t's), and strides as PyTorch's

@@ -3,7 +3,7 @@
  * Values are found by number in an array beside the graph, which also has the frame of each; nodes
  * have their frame in an array by origin, because passes use `scratch`.  Attributes are chains of
  * prim::GetAttr from the first input, made once each, before all other nodes: so dead code
- * elimination knows that a write to one is visible outside. */
+ * elimination sees that a write to one is visible outside. */
 #include "trace/recorder_int.h"
 
 #include <stdlib.h>
@@ -273,20 +273,27 @@ static const op *host_op(session *s, const function *f)
                       f->qualified);
 }
 
+#define FEW 16 /* inputs of an ordinary node: more are put in the session */
+
 static ir_node *new_node(session *s, recorder *r, const recorder_call *c)
 {
+  ir_value *few[FEW], **in = c->n_inputs <= FEW ? few : session_array(s, ir_value *, c->n_inputs);
   ir_node *n;
 
+  for (uint32_t i = 0; i < c->n_inputs; i++)
+    in[i] = recorder_value(s, r, c->inputs[i]);
   if (c->op) {
-    n = ir_node_new_op(s, r->g, c->op, NULL, 0);
+    n = ir_node_new_op(s, r->g, c->op, in, c->n_inputs);
   } else if (c->host_attrs) {
-    n = ir_node_new(s, r->g, IR_OP, NULL, 0);
+    n = ir_node_new(s, r->g, IR_OP, in, c->n_inputs);
     n->op = host_op(s, c->callee);
     ir_attr_set_string(s, n, "_attrs", c->host_attrs);
     ir_attr_set_string(s, n, "_scalars", c->host_scalars);
   } else {
     n = ir_node_new_named(s, r->g, str_of(c->kind));
     n->function = c->callee;
+    for (uint32_t i = 0; i < c->n_inputs; i++)
+      ir_node_add_input(s, n, in[i]);
   }
   if (c->method)
     ir_attr_set_string(s, n, "name", c->method);
@@ -295,8 +302,6 @@ static ir_node *new_node(session *s, recorder *r, const recorder_call *c)
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "prim::CallFunction needs a function");
     r->n_numbers++; /* the function is a value, too */
   }
-  for (uint32_t i = 0; i < c->n_inputs; i++)
-    ir_node_add_input(s, n, recorder_value(s, r, c->inputs[i]));
   return n;
 }
 

@@ -58,7 +58,7 @@ typedef struct recorder_call { /* one node; leave fields that do not apply zero 
 /* Add a node; outputs[n_outputs] receives its values. */
 void recorder_add(session *s, recorder *r, const recorder_call *c, traced *outputs);
 
-/* Give a value a debug name, as ir_value_set_name does.  Values of attributes keep theirs. */
+/* Set a value's debug name, as ir_value_set_name does.  Values of attributes keep theirs. */
 void recorder_set_name(session *s, recorder *r, traced v, const char *name);
 /* Skip n numbers, for values that PyTorch has and we have not. */
 void recorder_skip(recorder *r, uint32_t n);

@@ -29,8 +29,7 @@ struct trace {
   item *items;
   rush_value *objects; /* whose methods were called: attributes m0, m1 ... of the class; retained */
   uint32_t n_items, cap_items, n_objects, cap_objects;
-  uint32_t *slots; /* n_slots, a power of two: item + 1 by address; the newest one is found */
-  uint32_t n_slots, n_taken;
+  table by_address; /* item + 1, of the newest one */
 };
 
 /* Make room for one more in an array of the trace. */
@@ -63,44 +62,15 @@ static bool has_identity(rush_value v)
   }
 }
 
-static uint32_t *address_slot(trace *t, const void *address)
-{
-  uint32_t i = (uint32_t)(((uintptr_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
-
-  for (;; i++) {
-    uint32_t *slot = &t->slots[i & (t->n_slots - 1)];
-    if (!*slot || t->items[*slot - 1].value.as.heap == address)
-      return slot;
-  }
-}
-
-static void grow_slots(session *s, trace *t)
-{
-  uint32_t n_old = t->n_slots, *old = t->slots;
-  uint32_t *slots = mem_alloc_zero(t->ctx, (n_old ? 2 * n_old : 256) * sizeof *slots);
-
-  if (!slots)
-    session_check(s, call_nomem(s->cx));
-  t->slots = slots;
-  t->n_slots = n_old ? 2 * n_old : 256;
-  for (uint32_t i = 0; i < n_old; i++)
-    if (old[i])
-      *address_slot(t, t->items[old[i] - 1].value.as.heap) = old[i];
-  mem_free(t->ctx, old, n_old * sizeof *old);
-}
-
 /* Make `is` the object's value from now on. */
 static void name_object(session *s, trace *t, rush_value v, traced is)
 {
   if (!has_identity(v))
     return;
-  if (2 * t->n_taken >= t->n_slots)
-    grow_slots(s, t);
   t->items = room(s, t, t->items, t->n_items, &t->cap_items, sizeof *t->items);
-  uint32_t *slot = address_slot(t, v.as.heap);
-  t->n_taken += *slot == 0;
   t->items[t->n_items++] = (item){value_retain(v), is};
-  *slot = t->n_items;
+  if (!table_put(&t->by_address, address_key(v.as.heap), (void *)(uintptr_t)t->n_items))
+    session_check(s, call_nomem(s->cx));
 }
 
 /* -- Values ------------------------------------------------------------------------------------ */
@@ -144,7 +114,7 @@ static bool is_deleted(rush_value v, size_t i)
   return v.tag == RUSH_TAG_DICT && v.as.dict->entries[i].key.tag == RUSH_TAG_UNSET;
 }
 
-/* Give the object and its elements values now: a container may change later. */
+/* Bind the object and its elements to values now: a container may change later. */
 static void bind(session *s, trace *t, rush_value v, traced is)
 {
   rush_value element;
@@ -206,8 +176,10 @@ static traced find(session *s, trace *t, rush_value v)
 
   if (!has_identity(v) && recorder_has(t->r, v.aux))
     return v.aux;
-  if (has_identity(v) && t->n_slots && *address_slot(t, v.as.heap))
-    return t->items[*address_slot(t, v.as.heap) - 1].is;
+  const uintptr_t known =
+    has_identity(v) ? (uintptr_t)table_get(&t->by_address, address_key(v.as.heap)) : 0;
+  if (known)
+    return t->items[known - 1].is;
   if (is_row) { /* not found again: it may change */
     uint32_t n = (uint32_t)(v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n);
     traced *in = session_array(s, traced, n + 1);
@@ -236,6 +208,8 @@ typedef struct event { /* one call */
   uint32_t n_args, n_results;
 } event;
 
+#define FEW 16 /* arguments, results: an ordinary call takes no memory from the session */
+
 static bool is_number(rush_value v)
 {
   return !has_identity(v) && v.tag <= RUSH_TAG_FLOAT && v.tag != RUSH_TAG_TENSOR;
@@ -246,9 +220,12 @@ static void record_call(session *s, void *arg)
   event *e = arg;
   trace *t = e->t;
   const function *f = e->function;
-  traced *in = session_array(s, traced, e->n_args + 1);
-  traced *out = session_array(s, traced, e->n_results + 1);
-  const type **types = session_array(s, const type *, e->n_results + 1);
+  bool is_small = e->n_args <= FEW && e->n_results <= FEW;
+  traced few_in[FEW], few_out[FEW];
+  const type *few_types[FEW] = {NULL};
+  traced *in = is_small ? few_in : session_array(s, traced, e->n_args + 1);
+  traced *out = is_small ? few_out : session_array(s, traced, e->n_results + 1);
+  const type **types = is_small ? few_types : session_array(s, const type *, e->n_results + 1);
 
   for (uint32_t i = 0; i < e->n_args; i++)
     in[i] = find(s, t, e->args[i]);
@@ -340,6 +317,7 @@ rush_status trace_begin(context *c, const rush_value *inputs, const char *const 
   if (!t)
     return error_nomem(err);
   t->ctx = context_retain(c);
+  table_init(&t->by_address, c);
   t->hook = (call_hook){.user = t, .op = on_op, .function = on_function};
   call_ctx_init(&cx, c, err);
   rush_status st = session_run(&cx, begin_trace, &b);
@@ -375,7 +353,7 @@ void trace_drop(trace *t)
     value_release(t->objects[i]);
   mem_free(c, t->items, t->cap_items * sizeof *t->items);
   mem_free(c, t->objects, t->cap_objects * sizeof *t->objects);
-  mem_free(c, t->slots, t->n_slots * sizeof *t->slots);
+  table_free(&t->by_address);
   recorder_free(t->r);
   program_release(t->p);
   rush_error_clear(&t->error);

@@ -1,8 +1,8 @@
 /* value/dict.c -- dicts that keep insertion order: an array of entries and an open-addressed table
- * of entry numbers. Slots hold entry numbers + 1. A removed entry keeps its slot (key UNSET) until
- * the next rebuild, so probing needs no tombstones of its own. The layout is CPython's; a table of
- * entries would be smaller but could not keep the order. Cost: O(1) expected per operation, O(n)
- * for a rebuild. */
+ * of entry numbers. (No base/table.c: keys are values, and 1 == 1.0 == True.) Slots hold entry
+ * numbers + 1. A removed entry keeps its slot (key UNSET) until the next rebuild, so probing needs
+ * no tombstones of its own. The layout is CPython's; a table of entries would be smaller but could
+ * not keep the order. Cost: O(1) expected per operation, O(n) for a rebuild. */
 #include <string.h>
 
 #include "base/macros.h"

@@ -45,6 +45,11 @@ rush_status list_reserve(call_ctx *cx, rush_list *l, size_t cap)
   return RUSH_OK;
 }
 
+rush_status list_out_of_range(call_ctx *cx)
+{
+  return error_set_type(cx->err, RUSH_ERAISED, "IndexError", "list index out of range");
+}
+
 rush_status list_append_steal(call_ctx *cx, rush_list *l, rush_value v)
 {
   if (l->n == l->cap) {

@@ -255,20 +255,40 @@ static const type *intern(type_store *ts, type_kind kind, const type *const *ele
   return t;
 }
 
+/* Return the store's type of that kind and key, under the lock; a new one gets the name. */
+static type *intern_key(type_store *ts, type_kind kind, str key, str name)
+{
+  char *kept = arena_alloc(&ts->mem, key.len + 1);
+  if (!kept)
+    return NULL;
+  kept[0] = (char)kind; /* container keys begin with a kind that is never a named one */
+  memcpy(kept + 1, key.p, key.len);
+  str k = {kept, key.len + 1};
+  type *t = table_get(&ts->interned, k);
+  if (!t && (t = make_type(ts, kind, name, NULL, 0)) && !table_put(&ts->interned, k, t))
+    t = NULL;
+  return t;
+}
+
 /* Return the store's type of that kind and name. */
 static const type *intern_named(type_store *ts, type_kind kind, str name)
 {
   mutex_lock(&ts->lock);
-  type *t = NULL;
-  char *key = arena_alloc(&ts->mem, name.len + 1);
-  if (key) {
-    key[0] = (char)kind; /* container keys begin with a kind that is never a named one */
-    memcpy(key + 1, name.p, name.len);
-    str k = {key, name.len + 1};
-    t = table_get(&ts->interned, k);
-    if (!t && (t = make_type(ts, kind, name, NULL, 0)) && !table_put(&ts->interned, k, t))
-      t = NULL;
-  }
+  type *t = intern_key(ts, kind, name, name);
+  mutex_unlock(&ts->lock);
+  return t;
+}
+
+const type *type_refined(type_store *ts, const char *name, const char *key, const void *facts,
+                         size_t n_bytes)
+{
+  mutex_lock(&ts->lock);
+  type *t = intern_key(ts, TYPE_TENSOR, str_of(key), str_of(name));
+  void *copy = t && !t->facts ? arena_alloc(&ts->mem, n_bytes) : NULL;
+  if (copy)
+    t->facts = memcpy(copy, facts, n_bytes);
+  if (t && !t->facts)
+    t = NULL;
   mutex_unlock(&ts->lock);
   return t;
 }

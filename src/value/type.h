@@ -77,6 +77,7 @@ struct type {
   const rush_value *defaults; /* NamedTuple: n_defaults values for the last fields, or NULL */
   uint32_t n_defaults;
   class_info *cls;            /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
+  const struct ir_facts *facts; /* TYPE_TENSOR: what is known about it (ir/facts.h), or NULL */
   type_store *store;          /* NULL: static */
   /* number of types in its full text: (t, t) counts t twice; 0 means 1 */
   uint32_t n_written;
@@ -174,6 +175,10 @@ const type *type_class_ref(type_store *ts, str name);
  * publishing it. */
 type *type_new_named(type_store *ts, type_kind kind, const char *name, const type *const *elems,
                      uint32_t n);
+/* Return the store's TYPE_TENSOR of that key, which starts with the name, with a copy of the
+ * facts. */
+const type *type_refined(type_store *ts, const char *name, const char *key, const void *facts,
+                         size_t n_bytes);
 /* Set elements and fields, which live as long as the store, of a NamedTuple made without them.
  * Returns false (and calls mem_refuse) if it would be too large or too deep.  Before, its `fields`
  * are NULL: type_is_unfinished. */

@@ -4,7 +4,8 @@
  * interface, on this pair again, or on many pairs that share others: plain recursion would not end,
  * or take exponential time.  Types are equirecursive, so the answer is the greatest consistent one:
  * every pair is assumed to fit until it is shown not to (Amadio and Cardelli, "Subtyping recursive
- * types", 1993; Pierce, TAPL 21).
+ * types", 1993; Pierce, TAPL 21).  Their table is no base/table.c, whose borrowed keys would have
+ * to outlive the growth of the list of pairs.
  *
  * Pairs are kept in a worklist instead of recursing.  The outermost comparison of a thread adds its
  * pair and processes the list; a pair found while another is processed is added and assumed to fit,

@@ -86,6 +86,8 @@ rush_status object_new(call_ctx *cx, const type *cls, uint32_t n_slots, rush_obj
   o->n_slots = n_slots;
   atomic_init(&o->number, 0);
   atomic_init(&o->lock, NULL);
+  atomic_init(&o->attached, NULL);
+  atomic_init(&o->is_read, 0);
   for (uint32_t i = 0; i < n_slots; i++)
     o->slots[i] = value_unset();
   *out = o;
@@ -225,6 +227,10 @@ static void destroy_object(rush_object *o, dying *d)
   const type *t = o->type;
   const bool of_program = o->h.flags & VALUE_OF_PROGRAM;
   call_lock *lock = object_lock(o);
+  for (attachment *a = atomic_load(&o->attached), *next; a; a = next) {
+    next = a->next;
+    a->destroy(o->h.ctx, a);
+  }
   mem_free(o->h.ctx, o, sizeof *o + o->n_slots * sizeof o->slots[0]);
   if (of_program)
     type_release(t);

@@ -13,6 +13,7 @@
 #define RUSH_VALUE_VALUE_H
 
 #include "base/heap.h"
+#include "base/integer.h"
 #include "value/type.h"
 
 struct rush_string {
@@ -49,6 +50,13 @@ struct rush_dict {
   uint32_t *slots; /* n_slots, a power of two; index + 1, or 0 */
   size_t n_slots;
 };
+/* What another part of the library keeps with an object, and that ends with it. */
+typedef struct attachment attachment;
+struct attachment {
+  attachment *next;
+  void (*destroy)(context *c, attachment *a);
+};
+
 struct rush_object {
   heap h;
   const type *type; /* TYPE_CLASS, retained: keeps the program */
@@ -56,6 +64,9 @@ struct rush_object {
   _Atomic uint32_t number; /* the result of id(), from context_number; 0: not requested yet */
   _Atomic(struct call_lock *)
     lock;             /* of the module whose state it is: object_lock; retained, or NULL */
+  _Atomic(attachment *) attached; /* owned; grows at its front */
+  /* a plan has read attributes: writes to them call object_changed */
+  _Atomic uint32_t is_read;
   rush_value slots[]; /* in the class's attribute order */
 };
 typedef struct enum_value { /* members are made once per program and shared */
@@ -114,6 +125,8 @@ static inline rush_value value_float(double d)
 {
   return (rush_value){.tag = RUSH_TAG_FLOAT, .as.d = d};
 }
+/* The kinds that have meaning here, by PyTorch's numbers. */
+enum { DEVICE_CPU = 0, DEVICE_META = 14 };
 static inline rush_value value_device(int32_t kind, int32_t index)
 {
   return (rush_value){.tag = RUSH_TAG_DEVICE,
@@ -138,6 +151,22 @@ rush_status string_new(call_ctx *cx, const char *text, size_t len, rush_value *o
 rush_status complex_new(call_ctx *cx, double re, double im, rush_value *out) RUSH_CHECKED;
 rush_status list_new(call_ctx *cx, const type *elem, size_t cap, rush_list **out) RUSH_CHECKED;
 rush_status list_append_steal(call_ctx *cx, rush_list *l, rush_value v) RUSH_CHECKED;
+/* Return the index of item i, counted from the end if it is negative, or -1: there is none. */
+static inline int64_t list_index(const rush_list *l, int64_t i)
+{
+  i = index_wrap(i, l->n);
+  return i >= 0 && (size_t)i < l->n ? i : -1;
+}
+/* Raise the IndexError of an item that there is not. */
+rush_status list_out_of_range(call_ctx *cx);
+/* Replace an item (steals v); nothing of the list is read after the old item is released, whose
+ * destructor may change it. */
+static inline void list_set_steal(rush_list *l, int64_t index, rush_value v)
+{
+  const rush_value old = l->items[index];
+  l->items[index] = v;
+  value_release(old);
+}
 /* Reserve items.  Items are owned: code that changes n must release them or move them elsewhere. */
 rush_status list_reserve(call_ctx *cx, rush_list *l, size_t cap) RUSH_CHECKED;
 /* Make a list of ints (of type int[]). */
@@ -186,6 +215,12 @@ static inline struct call_lock *object_lock(const rush_object *o)
   return atomic_load_explicit(&o->lock, memory_order_acquire);
 }
 void object_adopt(rush_object *o, struct call_lock *lock);
+/* Call this after each write to an attribute of an object that other code may have seen. */
+static inline void object_changed(const rush_object *o)
+{
+  if (UNLIKELY(atomic_load_explicit(&o->is_read, memory_order_relaxed)))
+    context_state_changed(o->h.ctx);
+}
 /* Prepare a part of a module's state for a host; the caller holds the module's lock.  Lists, dicts
  * and tuples are copied, because a call may change them while the host reads; tensors and objects
  * are shared, and objects get the lock.  Without a lock this is v itself. *out is new. */

@@ -1,7 +1,8 @@
 /* value/value_copy.c -- equality, deep copies and snapshots of values. A copy keeps a table of
  * originals, so that shared parts stay shared and cycles end; immutable values are shared with the
- * original. Custom classes are copied through their pickled state, the only way they define. Cost:
- * O(reachable values), one table entry per container. */
+ * original. Custom classes are copied through their pickled state, the only way they define. The
+ * table is no base/table.c: an entry owns a value of two words, and a copy of a few containers must
+ * stay two allocations. Cost: O(reachable values), one table entry per container. */
 #include <string.h>
 
 #include "base/lock.h"
@@ -147,7 +148,7 @@ static rush_status memo_put(copier *k, void *from, rush_value to)
 }
 
 /* Return v as the copy if st is RUSH_OK; release it otherwise.  Returns st. */
-static rush_status give_steal(rush_status st, rush_value v, rush_value *out)
+static rush_status return_steal(rush_status st, rush_value v, rush_value *out)
 {
   if (st == RUSH_OK)
     *out = v;
@@ -168,7 +169,7 @@ static rush_status copy_list(copier *k, const rush_list *l, rush_value *out)
     if (st == RUSH_OK)
       st = list_append_steal(k->cx, c, item);
   }
-  return give_steal(st, v, out);
+  return return_steal(st, v, out);
 }
 
 static rush_status copy_tuple(copier *k, const rush_tuple *t, rush_value *out)
@@ -179,7 +180,7 @@ static rush_status copy_tuple(copier *k, const rush_tuple *t, rush_value *out)
   rush_status st = memo_put(k, (void *)t, v);
   for (size_t i = 0; st == RUSH_OK && i < t->n; i++)
     st = copy_value(k, t->items[i], &c->items[i]);
-  return give_steal(st, v, out);
+  return return_steal(st, v, out);
 }
 
 static rush_status copy_dict(copier *k, const rush_dict *d, rush_value *out)
@@ -200,7 +201,7 @@ static rush_status copy_dict(copier *k, const rush_dict *d, rush_value *out)
     else
       value_release(key);
   }
-  return give_steal(st, v, out);
+  return return_steal(st, v, out);
 }
 
 static rush_status copy_object(copier *k, const rush_object *o, rush_value *out)
@@ -211,7 +212,7 @@ static rush_status copy_object(copier *k, const rush_object *o, rush_value *out)
   rush_status st = memo_put(k, (void *)o, v);
   for (uint32_t i = 0; st == RUSH_OK && i < o->n_slots; i++)
     st = copy_value(k, o->slots[i], &c->slots[i]);
-  return give_steal(st, v, out);
+  return return_steal(st, v, out);
 }
 
 /* Copy through the pickled state, the only way that the class defines. */

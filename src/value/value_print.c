@@ -7,14 +7,14 @@
 #include "base/macros.h"
 #include "value/value.h"
 
-typedef struct voice {
+typedef struct printer {
   call_ctx *cx;
   text_buf *out;
   bool python;
   uint32_t n_printed;
-} voice;
+} printer;
 
-static rush_status say(voice *v, rush_value x);
+static rush_status print_one(printer *v, rush_value x);
 
 /* Print a float as PyTorch's C++ does: "1.", "0.10000000000000001", "1e+20". */
 static void print_aten_float(text_buf *out, double d)
@@ -25,7 +25,7 @@ static void print_aten_float(text_buf *out, double d)
     text_printf(out, "%.17g", d);
 }
 
-static void say_float(voice *v, double d)
+static void print_float(printer *v, double d)
 {
   if (v->python) {
     char buf[FLOAT_REPR_BYTES];
@@ -37,7 +37,7 @@ static void say_float(voice *v, double d)
 
 /* Print a complex number as Python does: a part that is a whole number has no ".0", a real part of
  * +0 is omitted. */
-static void say_complex_python(voice *v, double re, double im)
+static void print_complex_python(printer *v, double re, double im)
 {
   char buf[FLOAT_REPR_BYTES];
   bool whole = re != 0.0 || signbit(re);
@@ -55,10 +55,10 @@ static void say_complex_python(voice *v, double re, double im)
   text_puts(v->out, whole ? "j)" : "j");
 }
 
-static void say_complex(voice *v, const complex_box *z)
+static void print_complex(printer *v, const complex_box *z)
 {
   if (v->python) {
-    say_complex_python(v, z->re, z->im);
+    print_complex_python(v, z->re, z->im);
     return;
   }
   print_aten_float(v->out, z->re);
@@ -67,7 +67,7 @@ static void say_complex(voice *v, const complex_box *z)
   text_putc(v->out, 'j');
 }
 
-static void say_device(voice *v, rush_value d)
+static void print_device(printer *v, rush_value d)
 {
   const char *name = device_kind_name(value_device_kind(d));
   int32_t index = value_device_index(d);
@@ -83,17 +83,17 @@ static void say_device(voice *v, rush_value d)
   }
 }
 
-static rush_status say_items(voice *v, const rush_value *items, size_t n)
+static rush_status print_items(printer *v, const rush_value *items, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
     if (i)
       text_puts(v->out, ", ");
-    TRY(say(v, items[i]));
+    TRY(print_one(v, items[i]));
   }
   return RUSH_OK;
 }
 
-static rush_status say_tuple(voice *v, const rush_tuple *t)
+static rush_status print_tuple(printer *v, const rush_tuple *t)
 {
   const char *const *fields = t->type ? t->type->fields : NULL;
   if (v->python && fields) {
@@ -101,18 +101,18 @@ static rush_status say_tuple(voice *v, const rush_tuple *t)
     text_printf(v->out, "%s(", last ? last + 1 : t->type->name);
     for (size_t i = 0; i < t->n; i++) {
       text_printf(v->out, "%s%s=", i ? ", " : "", fields[i]);
-      TRY(say(v, t->items[i]));
+      TRY(print_one(v, t->items[i]));
     }
     text_putc(v->out, ')');
     return RUSH_OK;
   }
   text_putc(v->out, '(');
-  TRY(say_items(v, t->items, t->n));
+  TRY(print_items(v, t->items, t->n));
   text_puts(v->out, t->n == 1 ? ",)" : ")");
   return RUSH_OK;
 }
 
-static rush_status say_dict(voice *v, const rush_dict *d)
+static rush_status print_dict(printer *v, const rush_dict *d)
 {
   size_t pos = 0;
   bool first = true;
@@ -120,15 +120,15 @@ static rush_status say_dict(voice *v, const rush_dict *d)
   for (dict_entry *e; (e = dict_next(d, &pos)); first = false) {
     if (!first)
       text_puts(v->out, ", ");
-    TRY(say(v, e->key));
+    TRY(print_one(v, e->key));
     text_puts(v->out, ": ");
-    TRY(say(v, e->value));
+    TRY(print_one(v, e->value));
   }
   text_putc(v->out, '}');
   return RUSH_OK;
 }
 
-static rush_status say_enum(voice *v, const enum_value *e)
+static rush_status print_enum(printer *v, const enum_value *e)
 {
   const char *last = strrchr(e->type->name, '.');
   const char *cls = last ? last + 1 : e->type->name;
@@ -137,12 +137,12 @@ static rush_status say_enum(voice *v, const enum_value *e)
     return RUSH_OK;
   }
   text_printf(v->out, "<%s.%s: ", cls, e->name->text);
-  TRY(say(v, e->value));
+  TRY(print_one(v, e->value));
   text_putc(v->out, '>');
   return RUSH_OK;
 }
 
-static rush_status say_upper(voice *v, rush_value x)
+static rush_status print_upper(printer *v, rush_value x)
 {
   const value_ops *ops = x.as.heap ? value_ops_of(v->cx->ctx, x.tag) : NULL;
   if (ops && v->python && ops->repr)
@@ -160,7 +160,7 @@ static rush_status say_upper(voice *v, rush_value x)
 
 /* Print a container.  A list that holds a list twice, which holds a list twice ..., is a small
  * value with an endless text. */
-static rush_status say_container(voice *v, rush_value x)
+static rush_status print_container(printer *v, rush_value x)
 {
   rush_status st = RUSH_OK;
   if (text_failed(v->out))
@@ -169,18 +169,18 @@ static rush_status say_container(voice *v, rush_value x)
   TRY(call_enter(v->cx));
   if (x.tag == RUSH_TAG_LIST) {
     text_putc(v->out, '[');
-    st = say_items(v, x.as.list->items, x.as.list->n);
+    st = print_items(v, x.as.list->items, x.as.list->n);
     text_putc(v->out, ']');
   } else if (x.tag == RUSH_TAG_TUPLE) {
-    st = say_tuple(v, x.as.tuple);
+    st = print_tuple(v, x.as.tuple);
   } else {
-    st = say_dict(v, x.as.dict);
+    st = print_dict(v, x.as.dict);
   }
   call_leave(v->cx);
   return st;
 }
 
-static rush_status say(voice *v, rush_value x)
+static rush_status print_one(printer *v, rush_value x)
 {
   if (++v->n_printed % 64 == 0)
     TRY(call_poll(v->cx));
@@ -195,10 +195,10 @@ static rush_status say(voice *v, rush_value x)
     text_printf(v->out, "%lld", (long long)x.as.i);
     return RUSH_OK;
   case RUSH_TAG_FLOAT:
-    say_float(v, x.as.d);
+    print_float(v, x.as.d);
     return RUSH_OK;
   case RUSH_TAG_COMPLEX:
-    say_complex(v, value_complex(x));
+    print_complex(v, value_complex(x));
     return RUSH_OK;
   case RUSH_TAG_STRING:
     if (v->python)
@@ -209,7 +209,7 @@ static rush_status say(voice *v, rush_value x)
   case RUSH_TAG_LIST:
   case RUSH_TAG_TUPLE:
   case RUSH_TAG_DICT:
-    return say_container(v, x);
+    return print_container(v, x);
   case RUSH_TAG_OBJECT:
     text_printf(
       v->out, "<%s object>",
@@ -219,25 +219,25 @@ static rush_status say(voice *v, rush_value x)
     text_printf(v->out, "<%s object>", ((custom_value *)x.as.heap)->cls->name);
     return RUSH_OK;
   case RUSH_TAG_ENUM:
-    return say_enum(v, value_enum(x));
+    return print_enum(v, value_enum(x));
   case RUSH_TAG_DEVICE:
-    say_device(v, x);
+    print_device(v, x);
     return RUSH_OK;
   default:
-    return say_upper(v, x);
+    return print_upper(v, x);
   }
 }
 
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v)
 {
-  voice as = {cx, out, false, 0};
-  TRY(say(&as, v));
+  printer as = {cx, out, false, 0};
+  TRY(print_one(&as, v));
   return text_failed(out) ? call_nomem(cx) : RUSH_OK;
 }
 
 rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v)
 {
-  voice as = {cx, out, true, 0};
-  TRY(say(&as, v));
+  printer as = {cx, out, true, 0};
+  TRY(print_one(&as, v));
   return text_failed(out) ? call_nomem(cx) : RUSH_OK;
 }

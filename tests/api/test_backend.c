@@ -1,4 +1,4 @@
-/* Operators registered at run time: found, bound, checked, refused. */
+/* Test operators that are registered at run time: found, bound, checked, refused. */
 #include "support/oom.h"
 #include "support/test.h"
 
@@ -6,7 +6,7 @@
 
 static const rush_backend_api *api;
 
-/* x * k, as a contiguous float32 tensor. */
+/* Compute x * k as a contiguous float32 tensor. */
 static rush_status scale(rush_call *call)
 {
   rush_tensor *x = api->call_arg(call, 0).as.tensor;
@@ -30,7 +30,7 @@ static rush_status scale(rush_call *call)
   return st;
 }
 
-/* What a careless author writes. */
+/* A kernel with the mistakes of a careless author. */
 static rush_status wrong_type(rush_call *call)
 {
   rush_value text;
@@ -88,7 +88,7 @@ static void test_call(void **state)
   const float *got = rush_tensor_data(y.as.tensor);
   assert_true(n == 1 && got[0] == 2 && got[1] == -4 && got[2] == 6);
   rush_value_release(y);
-  rush_named_value k = {"k", rush_value_int(3)}; /* an int where a float is said */
+  rush_named_value k = {"k", rush_value_int(3)}; /* returns an int where the schema has a float */
   assert_int_equal(rush_op_call(c, "example::scale", &x, 1, &k, 1, &y, 1, &n, &err), RUSH_OK);
   assert_true(((const float *)rush_tensor_data(y.as.tensor))[2] == 9);
   rush_value_release(y);
@@ -150,7 +150,7 @@ static void test_careless_kernels(void **state)
   rush_context_release(c);
 }
 
-/* (n * n + 1, k) for a row of n. */
+/* Compute the shape (n * n + 1, k) for a row of n. */
 static rush_status squares(rush_shape *q, void *user)
 {
   const rush_size *n = api->shape_size(q, 0, 0, -1), *one = api->size_number(q, 1);

@@ -1,4 +1,4 @@
-/* What kernels, passes and compilers use of the table of backend.h: values, errors, facts, memory,
+/* Test what kernels, passes and compilers use of backend.h's table: values, errors, facts, memory,
  * results, threads. */
 #include "support/test.h"
 
@@ -13,7 +13,7 @@ static rush_status add(rush_context *c, const char *schema, rush_kernel *kernel,
   return api->op_register(c, &def, err);
 }
 
-/* One result of an operator without overloads. */
+/* Call an operator without overloads; return its only result. */
 static rush_status call(rush_context *c, const char *name, const rush_value *args, size_t n,
                         rush_value *out, rush_error *err)
 {
@@ -23,7 +23,7 @@ static rush_status call(rush_context *c, const char *name, const rush_value *arg
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
-/* (complex, text, list, tuple, dict, device, generator, tensor) as one tuple. */
+/* Return (complex, text, list, tuple, dict, device, generator, tensor) as one tuple. */
 static rush_status make_all(rush_call *k)
 {
   rush_context *c = api->call_context(k);
@@ -52,7 +52,7 @@ static rush_status make_all(rush_call *k)
   return RUSH_OK;
 }
 
-/* Reads what make_all made; gives its text. */
+/* Read what make_all made; return its text. */
 static rush_status read_all(rush_call *k)
 {
   rush_context *c = api->call_context(k);
@@ -106,7 +106,7 @@ static void every_kind_of_value_is_made_and_read(void **state)
   rush_context_release(c);
 }
 
-/* Doubles every attribute that is a number and calls a method. */
+/* Double every attribute that is a number, and call a method. */
 static rush_status use_object(rush_call *k)
 {
   rush_context *c = api->call_context(k);

@@ -1,4 +1,4 @@
-/* Contexts through the public header: allocator, limits, callbacks, threads, a host's pool. */
+/* Test contexts through the public header: allocator, limits, callbacks, threads, a host's pool. */
 #include "support/test.h"
 
 #include <pthread.h>
@@ -228,8 +228,8 @@ static rush_value bytes(rush_context *c, int64_t n)
   return t;
 }
 
-/* What a large tensor left serves the next one, of its size and of smaller ones; trimming gives it
- * back. */
+/* Memory of a large tensor is reused for the next one of its size or smaller; trimming returns it
+ * to the system. */
 static void freed_memory_is_kept_and_given_back(void **state)
 {
   (void)state;
@@ -257,7 +257,7 @@ static void freed_memory_is_kept_and_given_back(void **state)
   rush_memory_trim(c);
   rush_memory_get(c, &m);
   assert_true(m.cached_bytes < 65536);
-  m.struct_bytes = offsetof(rush_memory, cached_bytes); /* what an older caller knows */
+  m.struct_bytes = offsetof(rush_memory, cached_bytes); /* the fields that an older caller has */
   m.cached_bytes = 77;
   rush_memory_get(c, &m);
   assert_int_equal(m.cached_bytes, 77);
@@ -283,7 +283,7 @@ static void a_seed_repeats_and_its_state_is_pytorchs(void **state)
 
 /* -- Small stacks ------------------------------------------------------------------------------ */
 
-/* One function whose body nests `depth` times. */
+/* Make one function whose body nests `depth` times. */
 static char *deep_text(const char *before, const char *open, const char *middle, const char *close,
                        int depth, bool indent)
 {
@@ -342,8 +342,8 @@ static rush_status on_small_stack(const char *text, size_t n_bytes, size_t stack
   return x.st;
 }
 
-/* Deep programs on threads of 64, 128 and 256 KB (more with sanitizers): answers or errors, and
- * errors when very deep. */
+/* Run deep programs on threads of 64, 128 and 256 KB (more with sanitizers): each returns a result,
+ * or an error if it is very deep. */
 static void deep_programs_do_not_overflow_small_stacks(void **state)
 {
   static const struct {
@@ -378,7 +378,7 @@ static void deep_programs_do_not_overflow_small_stacks(void **state)
     }
 }
 
-/* Operators keep what they need beside the stack. */
+/* Operators allocate their scratch outside of the stack. */
 static void operators_run_on_small_stacks(void **state)
 {
   static const char *const texts[] = {
@@ -386,8 +386,8 @@ static void operators_run_on_small_stacks(void **state)
     "def f(b: bool):\n x = torch.ones([70, 80], dtype=torch.int32)\n return x @ x.t()\n",
     "def f(b: bool):\n return torch.median(torch.rand([50000]))\n",
     "def f(b: bool):\n return torch.softmax(torch.rand([100, 100]), 0)\n",
-    "def f(b: bool):\n return torch.conv2d(torch.rand([1, 3, 32, 32]), torch.rand([8, 3, 3, "
-    "3]))\n"};
+    ("def f(b: bool):\n return torch.conv2d(torch.rand([1, 3, 32, 32]),"
+     " torch.rand([8, 3, 3, 3]))\n")};
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     assert_int_equal(on_small_stack(texts[i], (size_t)STACK_SCALE << 16, 0), RUSH_OK);

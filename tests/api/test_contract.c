@@ -1,5 +1,5 @@
-/* Smaller promises of rushlight.h: the default context ends, results may be unwanted, limits have
- * names. */
+/* Test smaller promises of rushlight.h: the default context ends, results may be unwanted, limits
+ * have names. */
 #include "support/test.h"
 
 #include "base/macros.h"
@@ -25,7 +25,7 @@ static void the_default_context_ends_and_begins_again(void **state)
     rush_memory_stats(NULL, &live, NULL);
     assert_true(live > 0);
     if (i == 1)
-      rush_context_release_default(); /* the module holds on to it */
+      rush_context_release_default(); /* the module retains it */
     assert_int_equal(rush_module_call(m, "f", &one, 1, NULL, NULL), RUSH_OK);
     rush_module_release(m);
     rush_context_release_default();

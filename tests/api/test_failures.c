@@ -1,5 +1,5 @@
-/* Every allocation of the public doors fails once: RUSH_ENOMEM and nothing held, never another
- * error or half a thing. */
+/* Let every allocation of the public functions fail once: each returns RUSH_ENOMEM, leaks nothing,
+ * and never reports another error or returns an incomplete result. */
 #include "support/bytes.h"
 #include "support/oom.h"
 

@@ -1,4 +1,5 @@
-/* A child of fork() uses what its parent had, whatever the parent's other threads were doing. */
+/* A child of fork() can use its parent's objects, whatever the parent's other threads were doing.
+ * */
 #include "support/test.h"
 
 #include <pthread.h>
@@ -49,7 +50,7 @@ static bool call_works(rush_module *m, const char *method, rush_value x)
   return true;
 }
 
-/* In the child: what was loaded, what is new, more threads, another thread. */
+/* In the child: use loaded objects and new ones, more threads, another thread. */
 static bool child_works(rush_context *c, rush_module *m, rush_value x)
 {
   rush_module *fresh;
@@ -68,7 +69,7 @@ static bool child_works(rush_context *c, rush_module *m, rush_value x)
   return ok;
 }
 
-/* True when the child ended well in time. */
+/* True if the child ended successfully in time. */
 static bool in_child(rush_context *c, rush_module *m, rush_value x)
 {
   int status = 0;

@@ -1,5 +1,5 @@
-/* Gradients of operators through the public header: what they take, what they give, refusals,
- * failing allocations. */
+/* Test gradients of operators through the public header: arguments, results, refusals, failing
+ * allocations. */
 #include "support/oom.h"
 
 #include "rushlight/rushlight.h"
@@ -97,7 +97,7 @@ static void one_three(rush_value t, double a, double b)
   assert_true(((const double *)rush_tensor_data(t.as.tensor))[1] == b);
 }
 
-/* A program asks for gradients itself; rush_module_call records nothing of other programs. */
+/* A program requests gradients itself; rush_module_call records nothing for other programs. */
 static void plain_calls_of_programs_that_ask(void **state)
 {
   (void)state;

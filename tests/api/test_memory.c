@@ -1,13 +1,13 @@
-/* Failing allocations through the public header: loading and calling survive each, say so, leave
- * nothing behind, and the next try works.  Every allocation fails in turn, alone and with all that
- * follow until the call returns; call sites are counted to know what was reached. */
+/* Let allocations fail through the public header: loading and calling survive each failure, report
+ * it, leak nothing, and succeed when repeated. Every allocation fails in turn, alone and together
+ * with all later ones of the call; call sites are counted to measure coverage. */
 #include "support/test.h"
 
 #include <execinfo.h>
 
 #include "rushlight/rushlight.h"
 
-/* A call site is the chain of its callers: so many of them. */
+/* A call site is a chain of this many callers. */
 #define FRAMES 8
 
 /* -- An allocator that fails ------------------------------------------------------------------- */
@@ -17,9 +17,9 @@ typedef struct site {
 } site;
 
 typedef struct failing {
-  long at;      /* how many allocations were asked for */
+  long at;      /* allocations requested so far */
   long fails;   /* the one that fails, or -1 */
-  bool lasting; /* all that follow fail too, until the memory is back */
+  bool lasting; /* all later ones fail too, until the call has returned */
   bool fired;
   bool off;
   long live;    /* blocks */
@@ -32,7 +32,7 @@ static uint64_t callers(void)
   void *frames[FRAMES + 2];
   int n = backtrace(frames, FRAMES + 2);
   uint64_t h = 14695981039346656037u;
-  for (int i = 2; i < n; i++) /* not this function, not the allocator */
+  for (int i = 2; i < n; i++) /* without this function and the allocator */
     h = (h ^ (uintptr_t)frames[i]) * 1099511628211u;
   return h ? h : 1;
 }
@@ -57,7 +57,7 @@ static void *failing_alloc(void *user, size_t n)
       record(f);
     if (f->at++ == f->fails || (f->lasting && f->fired)) {
       f->fired = true;
-      if (getenv("RUSH_SHOW")) { /* where it fails, for whoever looks */
+      if (getenv("RUSH_SHOW")) { /* call site of the failure, for debugging */
         void *frames[32];
         backtrace_symbols_fd(frames, backtrace(frames, 32), 2);
       }
@@ -120,17 +120,17 @@ static rush_value batch(rush_context *c)
 typedef struct program {
   const char *file;
   rush_value (*input)(rush_context *c);
-  bool first; /* of the results, only the first is the same in every call */
+  bool first; /* only the first result is the same in every call */
 } program;
 
-/* What ran is over: the next try finds memory. */
+/* End the failure: the next try finds memory. */
 static rush_status over(failing *f, rush_status st)
 {
   f->fired = false;
   return st;
 }
 
-/* A call; its result as text (new), or NULL when there was no memory. */
+/* Call; return the result as text (new), or NULL if there was no memory. */
 static char *call(failing *f, rush_context *c, rush_module *m, const program *p)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -156,7 +156,7 @@ static char *call(failing *f, rush_context *c, rush_module *m, const program *p)
   return text;
 }
 
-/* One round: what fails is tried a second time.  The result's text, new. */
+/* Run one round: repeat what failed. Return the result's text, new. */
 static char *load_and_call(failing *f, const program *p)
 {
   char path[4096], *text;
@@ -217,7 +217,7 @@ static void survives(const program *p)
     free(text);
   }
   for (long i = 0; i < all.at;
-       i += 1 + i / 32) { /* the more came before, the more alike is what follows */
+       i += 1 + i / 32) { /* later allocations repeat call sites of earlier ones */
     failing f = {.fails = i, .lasting = true};
     char *text = load_and_call(&f, p);
     if (strcmp(text, expected) != 0)
@@ -227,7 +227,7 @@ static void survives(const program *p)
   }
   printf("%s: %ld allocations of %zu call sites, each failed once\n", p->file, all.at, all.n_sites);
   assert_true(all.n_sites > 50 ||
-              all.n_sites == 1); /* 1: a build without unwind tables cannot tell them apart */
+              all.n_sites == 1); /* 1: in builds without unwind tables all call sites look alike */
   assert_int_equal(n_silent, 0); /* every one of them was reached */
   free(expected);
   free(all.sites);

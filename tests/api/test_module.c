@@ -1,5 +1,5 @@
-/* Modules through the public header: every way of loading, methods, calls, state, copies, failing
- * allocations. */
+/* Test modules through the public header: every way of loading, methods, calls, state, copies,
+ * failing allocations. */
 #include "support/budget.h"
 #include "support/test.h"
 
@@ -45,7 +45,7 @@ static rush_context *create(void)
   return c;
 }
 
-/* Probability of the digit 4 for a constant picture. */
+/* Return the probability of the digit 4 for a constant picture. */
 static float answer(rush_context *c, rush_module *m)
 {
   int64_t sizes[] = {1, 1, 8, 8};
@@ -156,7 +156,7 @@ static void methods_have_names_and_schemas(void **state)
   assert_string_equal(err.message, "the module has no method 'dance'; it has forward, step");
   for (rush_dump d = RUSH_DUMP_CODE; d <= RUSH_DUMP_JSON; d++) {
     assert_int_equal(rush_module_dump(m, d, "step", &text, &err), RUSH_OK);
-    assert_true(strlen(text) > 20 || d == RUSH_DUMP_ASM); /* which may have nothing to show */
+    assert_true(strlen(text) > 20 || d == RUSH_DUMP_ASM); /* which may be empty */
     rush_free_text(c, text);
   }
   assert_false(rush_module_is_random(m));

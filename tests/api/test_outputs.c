@@ -1,5 +1,5 @@
-/* Results in the caller's tensors: without a copy where the last operator can, refused where they
- * do not fit, right when they share memory with something else. */
+/* Test results in the caller's tensors: without a copy if the last operator supports it, refused if
+ * they do not fit, correct if they share memory with something else. */
 #include "support/budget.h"
 #include "support/test.h"
 
@@ -27,8 +27,8 @@ static rush_value wrap(rush_context *c, float *data, int64_t rows, int64_t colum
 
 static float in[6] = {1, 2, 3, 4, 5, 6};
 
-/* Calls with buffers for the first outputs; *copied says of which a copy was made.  Returns the
- * result, new. */
+/* Call with buffers for the first outputs; *copied tells for which of them a copy was made. Return
+ * the result, new. */
 static rush_value call(rush_module *m, const char *method, const rush_value *x,
                        const rush_value *buffers, size_t n, bool *copied)
 {
@@ -165,7 +165,7 @@ static void buffers_that_are_arguments_are_right(void **state)
   (void)state;
   assert_true(copied && data[0] == 3 && data[5] == 13);
   rush_value_release(y);
-  y = call(m, "swap", &x, &same_memory, 1, &copied); /* the second output, x, keeps what it was */
+  y = call(m, "swap", &x, &same_memory, 1, &copied); /* the second output, x, is unchanged */
   assert_true(copied && data[0] == 6 && data[5] == 26);
   assert_true(((const float *)rush_tensor_data(rush_value_item(y, 1).as.tensor))[5] == 13);
   rush_value_release(y);

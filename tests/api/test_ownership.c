@@ -1,5 +1,5 @@
-/* What a program owns and what keeps it: nothing is held after the last release, and results
- * outlive their module. */
+/* Test what a program owns and what keeps it alive: nothing is held after the last release, and
+ * results outlive their module. */
 #include "support/oom.h"
 
 #include "rushlight/rushlight.h"

@@ -1,5 +1,4 @@
-/* The plain call is the fast call: what does not record gradients runs as if nothing required them.
- * */
+/* A plain call is fast: without recording, it runs as if nothing required gradients. */
 #include "support/test.h"
 
 #include "rushlight/rushlight.h"
@@ -70,8 +69,8 @@ static rush_status call(fixture *f, const char *name, const rush_value *args, si
   return rush_module_call_named(f->m, name, args, n, NULL, 0, &o, result, err);
 }
 
-/* The affine chain with parameters: how often groups were compiled and interpreted, and whether the
- * result requires grad. */
+/* Call the affine chain with parameters; count how often groups were compiled and interpreted, and
+ * return whether the result requires grad. */
 static void chain(fixture *f, rush_dtype dtype, bool record, bool no_grad, uint64_t compiled,
                   uint64_t interpreted)
 {
@@ -113,7 +112,7 @@ static void views_do_not_require_grad(void **state)
   assert_false(rush_tensor_requires_grad(rush_value_item(y, 0).as.tensor));
   assert_false(rush_tensor_requires_grad(rush_value_item(y, 1).as.tensor));
   assert_true(rush_value_item(y, 2).as.tensor == w.as.tensor);
-  assert_true(rush_tensor_requires_grad(w.as.tensor)); /* an argument keeps what it was */
+  assert_true(rush_tensor_requires_grad(w.as.tensor)); /* an argument is unchanged */
   rush_value_release(y);
   rush_value_release(w);
 }

@@ -1,4 +1,5 @@
-/* Preparing methods: the first real call compiles nothing, and preparing leaves nothing behind. */
+/* Test preparing methods: the first real call then compiles nothing, and preparing has no other
+ * effect. */
 #include "support/budget.h"
 #include "support/test.h"
 
@@ -76,7 +77,7 @@ static void prepare(fixture *f, rush_module *m, const char *method, const rush_v
   assert_int_equal(f->n_printed, 0);
 }
 
-/* Call and see that nothing is compiled.  Returns the result, new. */
+/* Call and check that nothing is compiled. Return the result, new. */
 static rush_value call_prepared(fixture *f, rush_module *m, const char *method,
                                 const rush_value *args, size_t n)
 {

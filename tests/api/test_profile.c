@@ -1,4 +1,4 @@
-/* Profiles through the public header: what is recorded, its limit, what stops it, failing
+/* Test profiles through the public header: what is recorded, the limit, stopping, failing
  * allocations. */
 #include "support/oom.h"
 
@@ -40,7 +40,7 @@ static rush_context *create(void)
   return c;
 }
 
-/* The first event of that name. */
+/* Return the first event of that name. */
 static bool find(rush_context *c, const char *name, rush_profile_event *e)
 {
   for (size_t i = 0; rush_profile_event_at(c, i, e); i++)
@@ -76,7 +76,7 @@ static void events_tell_what_ran_where(void **state)
     assert_true(e.depth > 0 && e.thread == 0);
     assert_true(outer.start_ns <= e.start_ns && e.start_ns <= e.end_ns && e.end_ns <= outer.end_ns);
   }
-  rush_module_release(m); /* names and lines outlive it */
+  rush_module_release(m); /* names and lines outlive the module */
   assert_true(find(c, "aten::conv2d", &e));
   assert_int_equal(e.kind, RUSH_PROFILE_OPERATOR);
   assert_memory_equal(e.inputs, "float32[1, 1, 8, 8], float32[", 29);
@@ -151,7 +151,7 @@ static void *call_often(void *arg)
   return NULL;
 }
 
-/* Calls go on while profiles start and stop: late events of an older one are written nowhere. */
+/* Profiles start and stop while calls run: late events of an older profile are dropped. */
 static void threads_are_told_apart(void **state)
 {
   rush_context *c = create();
@@ -209,7 +209,7 @@ typedef struct watched_names {
   rush_context *c;
 } watched_names;
 
-/* It copies a result, too: its own operators are not watched. */
+/* Copy a result, too: operators that the watcher calls are not watched. */
 static void note_name(void *user, const rush_watched *w)
 {
   watched_names *n = user;

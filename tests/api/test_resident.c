@@ -1,6 +1,5 @@
-/* What the system sees: resident memory stays flat over many calls of changing sizes, and under a
- * limit of bytes. Prints what it measures; RUSH_CALLS says how many calls (2500; make nightly:
- * 10000). */
+/* Resident memory stays flat over many calls of changing sizes, and under a limit of bytes. Prints
+ * its measurements; RUSH_CALLS is the number of calls (2500; make nightly: 10000). */
 #include "support/test.h"
 
 #include <sys/mman.h>
@@ -21,7 +20,7 @@
 #define WARM 1000
 #define MB 1048576.0
 
-/* A field of /proc/self/status, in bytes: "VmRSS:", "RssAnon:". */
+/* Return a field of /proc/self/status in bytes: "VmRSS:", "RssAnon:". */
 static double resident(const char *field)
 {
   char line[256];
@@ -54,7 +53,7 @@ static rush_context *create(size_t limit_bytes)
   return c;
 }
 
-/* Uniform in [low, high], of the caller's seed. */
+/* Draw uniformly from [low, high], from the caller's seed. */
 static int64_t draw(uint64_t *seed, int64_t low, int64_t high)
 {
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -116,7 +115,7 @@ static void watch(double *most)
   *most = now > *most ? now : *most;
 }
 
-/* Values of one kind until the limit refuses; they are held meanwhile. */
+/* Make values of one kind until the limit refuses; hold them meanwhile. */
 static void fill(rush_context *c, int kind, double *most)
 {
   size_t n = 0, cap = 4 << 20;
@@ -128,7 +127,7 @@ static void fill(rush_context *c, int kind, double *most)
   double before = resident("RssAnon:");
   assert_true(held != MAP_FAILED);
   memset(held, 0,
-         cap * sizeof *held); /* resident before the measurement: it is not the library's */
+         cap * sizeof *held); /* resident before the measurement: not the library's */
   double own = resident("RssAnon:") - before;
   while (st == RUSH_OK && n < cap) {
     int64_t size = kind == 0 ? draw(&seed, 1, 3000000) : draw(&seed, 1, 3000);

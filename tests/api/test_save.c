@@ -1,5 +1,5 @@
-/* Saving through the public header: files, callbacks, extra files, functions, refusals, failing
- * allocations. */
+/* Test saving through the public header: files, callbacks, extra files, functions, refusals,
+ * failing allocations. */
 #include "support/budget.h"
 #include "support/bytes.h"
 #include "support/test.h"
@@ -104,7 +104,7 @@ static void functions_become_methods(void **state)
   assert_true(((const float *)rush_tensor_data(y.as.tensor))[1] == 4);
   rush_value_release(y);
   assert_int_equal(rush_module_call(all, "f", &x, 1, &y, &err),
-                   RUSH_ERAISED); /* the author's text is still known */
+                   RUSH_ERAISED); /* the author's text is still available */
   assert_non_null(strstr(err.traceback, "raise ValueError('too much')"));
   o.function = "nothing";
   assert_int_equal(save_to(m, &b, o, &err), RUSH_EARGUMENT);
@@ -132,7 +132,7 @@ static void a_file_is_complete_or_as_it_was(void **state)
   assert_int_equal(rush_module_load(NULL, file, NULL, &opened, &err), RUSH_OK);
   assert_int_equal(stat(file, &info), 0);
   assert_int_equal(rush_module_save(opened, file, NULL, &err),
-                   RUSH_OK); /* over the file that it is mapped from */
+                   RUSH_OK); /* overwrites the file that it is mapped from */
   rush_module_release(opened);
   assert_int_equal(rush_module_load(NULL, file, NULL, &opened, &err), RUSH_OK);
   rush_module_release(opened);
@@ -151,7 +151,7 @@ static void a_file_is_complete_or_as_it_was(void **state)
   rush_module_release(exported);
   rush_module_release(m);
   remove(file);
-  assert_int_equal(remove(path), 0); /* nothing else was left there */
+  assert_int_equal(remove(path), 0); /* no other file was left in the folder */
   free(b.p);
 }
 

@@ -1,5 +1,5 @@
-/* Signatures through the public header: TorchScript and exported programs, small structs, lives,
- * failing allocations. */
+/* Test signatures through the public header: TorchScript and exported programs, small structs,
+ * lifetimes, failing allocations. */
 #include "support/budget.h"
 #include "support/test.h"
 

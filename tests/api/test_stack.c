@@ -1,5 +1,5 @@
-/* How much stack calls take, measured on stacks that were filled with a pattern (cli/stack.c).  The
- * numbers are those of rushlight.h and docs/limits.md, for release builds; others only run the
+/* Measure how much stack calls take, on stacks that were filled with a pattern (cli/stack.c). The
+ * limits are those of rushlight.h and docs/limits.md, for release builds; other builds only run the
  * calls. */
 #include "support/test.h"
 
@@ -32,7 +32,7 @@ static void call(void *arg)
     rush_value_release(result);
 }
 
-/* Call twice; the stack that both took must be within the limits. */
+/* Call twice; check that the stack of both calls is within the limits. */
 static void check_method(rush_module *m, const char *method, rush_value *args, size_t n_args)
 {
   one_call k = {m, method, args, n_args, RUSH_OK, RUSH_ERROR_INIT};
@@ -65,7 +65,7 @@ static rush_value numbers(int n_dims, const int64_t *sizes)
   return x;
 }
 
-/* A function for each family of operators; all get a tensor of 2 x 8 x 12 x 12. */
+/* One function for each family of operators; all get a tensor of 2 x 8 x 12 x 12. */
 static const char families[] =
   "import torch\n"
   "import torch.nn.functional as F\n"
@@ -223,7 +223,7 @@ static void archives_take_little(void **state)
   }
 }
 
-/* Single operators, outside of a program. */
+/* Call single operators, outside of a program. */
 typedef struct one_op {
   const char *name;
   rush_value *args;

@@ -1,4 +1,4 @@
-/* Tensors and other values through the public header: memory that is the caller's, DLPack,
+/* Test tensors and other values through the public header: memory of the caller's, DLPack,
  * containers. */
 #include <string.h>
 
@@ -54,7 +54,7 @@ static void wrapped_memory_is_used_in_place(void **state)
   assert_true(rush_tensor_version(t.as.tensor) > version);
   rush_value_release(same);
   rush_value_release(t);
-  assert_int_equal(n_deleted, 0); /* the row still looks at it */
+  assert_int_equal(n_deleted, 0); /* the row still shares its memory */
   rush_value_release(row);
   assert_int_equal(n_deleted, 1);
   rush_context_release(c);
@@ -76,7 +76,7 @@ static void what_cannot_be_a_tensor_is_refused(void **state)
   assert_int_equal(rush_tensor_create(c, (rush_dtype)77, 2, sizes, &t, &err), RUSH_EARGUMENT);
   assert_int_equal(rush_tensor_create(c, RUSH_FLOAT32, 65, sizes, &t, &err), RUSH_EARGUMENT);
   assert_int_not_equal(rush_tensor_create(c, RUSH_FLOAT32, 2, huge, &t, &err), RUSH_OK);
-  assert_int_equal(n_deleted, 0); /* on failure the memory stays the caller's */
+  assert_int_equal(n_deleted, 0); /* on failure the caller keeps the memory */
   rush_error_clear(&err);
   rush_context_release(c);
 }
@@ -229,7 +229,7 @@ static void the_default_context_needs_no_setup(void **state)
   assert_string_equal(rush_version(), "0.1.0");
 }
 
-/* as_strided may reach all of the buffer, and nothing behind it. */
+/* as_strided may reach all of the buffer, but nothing beyond its end. */
 static void a_part_of_a_buffer_is_wrapped(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* Many threads and one library: what the header promises, meant to be run under ThreadSanitizer too
- * (tools/nightly.sh: "threads").  Every test also compares bits with what one thread alone gets. */
+/* Many threads use one library: tests the promises of the header, also under ThreadSanitizer
+ * (tools/nightly.sh: "threads"). Every test compares the bits with those of one thread alone. */
 #include "support/test.h"
 
 #include <pthread.h>
@@ -64,7 +64,7 @@ struct crew {
   rush_context *c;
   rush_module *m, *other;
   rush_value x, want;
-  atomic_bool done; /* of who works beside: stop */
+  atomic_bool done; /* stops the thread that runs beside */
   pthread_barrier_t start;
 };
 
@@ -76,7 +76,7 @@ static void *hand_main(void *arg)
   return NULL;
 }
 
-/* `beside` runs in a thread of its own until the others are done. */
+/* Run `beside` in a thread of its own until the other threads have ended. */
 static void run_crew(crew *k, bool (*work)(crew *k, int number),
                      bool (*beside)(crew *k, int number))
 {
@@ -132,7 +132,7 @@ static void crew_end(crew *k)
   rush_value_release(k->x);
   rush_value_release(k->want);
   rush_memory_stats(k->c, &live, NULL);
-  assert_true(live < 4u << 20); /* what the context keeps for later */
+  assert_true(live < 4u << 20); /* memory that the context caches */
   rush_context_release(k->c);
 }
 
@@ -256,7 +256,7 @@ static bool call_three_times(crew *k, int number)
          forward_is_right(k->other, k->x, k->want);
 }
 
-/* Methods are compiled by the first call, weights packed by the second. */
+/* The first call compiles methods, the second packs weights. */
 static void first_calls_come_at_once(void **state)
 {
   (void)state;
@@ -389,8 +389,8 @@ typedef struct mail {
   _Atomic(rush_tensor *) box[64];
 } mail;
 
-/* Tensors go from hand to hand: made here, released there, and threads end with lists of free
- * headers. */
+/* Tensors pass between threads: made here, released there; threads end with lists of free headers.
+ * */
 static bool pass_on(crew *k, int number)
 {
   mail *post = (mail *)(uintptr_t)k->want.as.heap;
@@ -486,14 +486,14 @@ static void run_serially(void *user, void (*fn)(void *arg, int i), void *arg, in
 
 /* -- A host's pool ----------------------------------------------------------------------------- */
 
-/* As simple as a pool of a host may be: threads that wait for tasks, a run that waits for them. */
+/* A host's pool as simple as possible: threads wait for tasks, and a run waits for the threads. */
 typedef struct host {
   pthread_mutex_t lock;
   pthread_cond_t more, done;
   void (*fn)(void *arg, int i);
   void *arg;
   int next, n, n_left, n_runs;
-  bool quit, forgetful; /* forgetful: run does not wait, which is wrong and must do no harm */
+  bool quit, forgetful; /* run does not wait, which is wrong and must do no harm */
   pthread_t threads[3];
 } host;
 
@@ -604,7 +604,7 @@ static void a_hosts_pool_gives_the_same_bits(void **state)
     }
   }
   assert_true(h.n_runs >= 60);
-  host_end(&h); /* before the context: late tasks look at its pool */
+  host_end(&h); /* destroyed before the context: late tasks read its pool */
   rush_value_release(want);
   crew_end(&k);
 }

@@ -1,8 +1,7 @@
-/* Many threads, one state: modules and generators whose state some threads read and write while
- * others call, with deadlines and cancellation behind locks.  Meant for ThreadSanitizer
- * (tools/nightly.sh: "threads" and "storm").
- *   RUSH_STORM_SECONDS=n  how long the storm lasts (1)
- *   RUSH_STORM_THREADS=n  how many threads it has (16) */
+/* Many threads share one state: some read and write the state of modules and generators while
+ * others call, with deadlines and cancellation while waiting for locks. Meant for ThreadSanitizer
+ * (tools/nightly.sh: "threads" and "storm"). RUSH_STORM_SECONDS: duration of the storm (1);
+ * RUSH_STORM_THREADS: its threads (16). */
 #include "support/test.h"
 
 #include <pthread.h>
@@ -37,7 +36,7 @@ static rush_value floats(rush_context *c, int64_t rows)
     return rush_value_none();
   float *x = rush_tensor_data_mut(v.as.tensor);
   for (int64_t i = 0; i < rows * WIDTH; i++)
-    x[i] = i % 4 ? 0.5f : 0.0f; /* rrelu draws for what is not positive */
+    x[i] = i % 4 ? 0.5f : 0.0f; /* rrelu draws for elements that are not positive */
   return v;
 }
 
@@ -72,7 +71,7 @@ static void *hand_main(void *arg)
   return NULL;
 }
 
-/* Every thread does one of the works, again and again. */
+/* Let every thread repeat one of the jobs. */
 static void run_crew(crew *k, work_fn *const *works, int n_works, int n_threads, double seconds)
 {
   static pthread_t threads[MOST_THREADS];
@@ -140,7 +139,7 @@ static void call_forward(crew *k, unsigned number)
   else
     expect(k, false);
 }
-/* A list that calls append to: what is read is whole. */
+/* A list that calls append to: readers never see an incomplete state. */
 static void read_list(crew *k, unsigned number)
 {
   rush_value l = rush_object_attr(rush_module_value(k->m), "seen");
@@ -156,7 +155,7 @@ static void read_list(crew *k, unsigned number)
   }
   rush_value_release(l);
 }
-/* Replaces the list, which would grow for ever. */
+/* Replace the list, which would otherwise grow forever. */
 static void write_list(crew *k, unsigned number)
 {
   rush_value item = rush_value_int(0), l;
@@ -193,7 +192,7 @@ static void write_state(crew *k, unsigned number)
   expect(k, rush_module_set_state(k->m, "total", v, NULL) == RUSH_OK);
   rush_value_release(v);
 }
-/* Submodules share the lock of their root, with a module around them and without. */
+/* Submodules share the lock of their root, with and without a module around them. */
 static void touch_submodule(crew *k, unsigned number)
 {
   rush_value inner = rush_object_attr(rush_module_value(k->m), "inner"), y, w;
@@ -245,7 +244,8 @@ static void note_late(crew *k, uint64_t deadline)
     if (atomic_compare_exchange_weak(&k->latest_ns, &was, late))
       break;
 }
-/* An endless call holds the module's lock until its deadline; changes wait for it until theirs. */
+/* An endless call holds the module's lock until its deadline; changes wait for it until their own.
+ * */
 static void spin_until_deadline(crew *k, unsigned number)
 {
   rush_call_options o = RUSH_CALL_OPTIONS_INIT;
@@ -284,7 +284,7 @@ static void load_and_release(crew *k, unsigned number)
 
 /* -- Random kernels ---------------------------------------------------------------------------- */
 
-/* An argument of the type, new: enough for most operators that draw. */
+/* Return an argument of the type, new: enough for most operators that draw. */
 static bool make_arg(rush_context *c, const schema_arg *a, rush_value *out)
 {
   const type *t = a->type->kind == TYPE_OPTIONAL ? a->type->elems[0] : a->type;
@@ -308,7 +308,7 @@ static bool make_arg(rush_context *c, const schema_arg *a, rush_value *out)
   return true;
 }
 
-/* True when the operator took the arguments and ended before `deadline_ns`. */
+/* True if the operator accepted the arguments and ended before `deadline_ns`. */
 static bool call_random_until(rush_context *c, const op *o, uint64_t deadline_ns)
 {
   rush_value args[16], results[8];
@@ -334,7 +334,7 @@ static bool call_random(rush_context *c, const op *o)
   return call_random_until(c, o, UINT64_MAX);
 }
 
-/* True when a call of the operator moves the default generator's state. */
+/* True if a call of the operator changes the default generator's state. */
 static bool draws(rush_context *c, const op *o)
 {
   uint8_t before[RUSH_GENERATOR_STATE_BYTES], after[RUSH_GENERATOR_STATE_BYTES];
@@ -344,8 +344,8 @@ static bool draws(rush_context *c, const op *o)
          memcmp(before, after, sizeof before) != 0;
 }
 
-/* The table's operators that draw, with their variants: rows expand to several schemas, so all are
- * looked at by name. */
+/* Find the table's operators that draw, with their variants, by name: rows expand to several
+ * schemas. */
 static const op *random_op(rush_context *c, uint32_t i)
 {
   const char *text = op_pool + op_rows[i].schema;
@@ -379,7 +379,7 @@ static void find_random_ops(rush_context *c)
   }
 }
 
-/* Every operator of the table that draws, by several threads at once on one generator. */
+/* Run every operator of the table that draws, in several threads on one generator. */
 static void all_random_kernels_take_turns(void **state)
 {
   static work_fn *const works[] = {draw_any};
@@ -408,8 +408,8 @@ static void *draw_with_each(void *arg)
   return NULL;
 }
 
-/* While another thread draws, no operator that draws comes to its end: a kernel without the lock
- * would. */
+/* While another thread draws, no operator that draws completes: a kernel that does not take the
+ * lock would. */
 static void no_kernel_draws_without_the_lock(void **state)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -437,7 +437,7 @@ static void no_kernel_draws_without_the_lock(void **state)
   crew_end(&k);
 }
 
-/* Nothing is lost between the turns of a long fill: the numbers are those of one thread alone. */
+/* Turns of a long fill lose nothing: the numbers are those of one thread alone. */
 static void one_threads_numbers_are_exact(void **state)
 {
   rush_value y[2];
@@ -541,7 +541,7 @@ static void *hold_generator(void *arg)
   return NULL;
 }
 
-/* Small draws get their turn inside a long fill. */
+/* Small draws get turns during a long fill. */
 static void short_draws_do_not_wait_for_long_ones(void **state)
 {
   pthread_t holder;

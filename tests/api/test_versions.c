@@ -1,4 +1,4 @@
-/* Callers that were compiled with an older or a newer header than the library's. */
+/* Test callers that were compiled with an older or a newer header than the library's. */
 #include "support/test.h"
 
 #include "base/macros.h"
@@ -15,14 +15,14 @@ static rush_module *compiled(const char *text)
 
 /* -- Options ----------------------------------------------------------------------------------- */
 
-/* Bytes with room for what a newer header has beyond ours. */
+/* A struct followed by room for fields of a newer header. */
 #define NEWER(type)          \
   union {                    \
     type ours;               \
     unsigned char bytes[sizeof(type) + 24]; \
   }
 
-/* Every options struct of rushlight.h through a function that takes it. */
+/* Pass every options struct of rushlight.h to a function that takes it. */
 static rush_module *model;
 static rush_status create(const void *o, rush_error *err)
 {
@@ -143,7 +143,7 @@ static void options_of_other_sizes_are_read(void **state)
   rush_module_release(model);
 }
 
-/* What an older caller has behind its struct is not read. */
+/* Bytes after an older caller's struct are not read. */
 static void a_smaller_struct_ends_where_it_says(void **state)
 {
   rush_text_options o = {offsetof(rush_text_options, first_line), "here.py", 77};

@@ -1,5 +1,5 @@
-/* Archives cut short and with wrong bits: an error that names the file, or the same results as
- * before; never a crash, a hang or a leak.  Every byte and every bit is tried: 250,000 archives in
+/* Archives cut short and with flipped bits: an error that names the file, or the same results as
+ * before; never a crash, a hang or a leak. Every byte and every bit is tried: 250,000 archives in
  * some seconds. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +18,9 @@ typedef struct file {
   unsigned char bytes[65536];
   size_t n;
   rush_context *context;
-  size_t n_opened, n_refused, live; /* bytes that the first runs left: composites, caches */
+  size_t n_opened, n_refused, live; /* bytes that remain from the first runs: composites, caches */
   char good[4096],
-    got[4096]; /* what the program gives: of the untouched file, of the last one tried */
+    got[4096]; /* results of the program: of the untouched file, of the last one tried */
 } file;
 
 static void swallow(void *user, const char *text, size_t n)
@@ -51,8 +51,8 @@ static void read_fixture(file *f, const char *name)
   assert_int_equal(rush_context_create(&options, &f->context, NULL), RUSH_OK);
 }
 
-/* Compile all of it and run it once: whatever it is now, it has to end.  f->got: the result, or the
- * error. */
+/* Compile all of it and run it once: it must end, whatever the file contains. f->got is the result,
+ * or the error. */
 static void use(file *f, rush_module *m)
 {
   static float image[64];
@@ -145,7 +145,7 @@ static void flip_everywhere(const char *name)
   print_message("%s: %zu archives with a wrong bit refused, %zu gave the same results\n", name,
                 f.n_refused, f.n_opened);
   assert_true(f.n_opened >
-              1); /* the first and the last at least: nothing was broken but the bytes */
+              1); /* the first and the last at least: only these bytes were changed */
   rush_context_release(f.context);
 }
 

@@ -1,5 +1,5 @@
-/* Gradients of recorded calls: values, second ones, writes, deep chains, what is freed, failing
- * allocations. */
+/* Test gradients of recorded calls: values, second derivatives, writes, deep chains, what is freed,
+ * failing allocations. */
 #include "support/oom.h"
 
 #include "rushlight/rushlight.h"
@@ -182,7 +182,7 @@ static void records_are_used_up(void **state)
   rush_context_release(c);
 }
 
-/* As deep as it may be: neither the walk nor the release recurses; and everything goes. */
+/* A very deep chain: neither the walk nor the release recurses, and everything is released. */
 static void a_deep_chain(void **state)
 {
   rush_context *c = context_new_();
@@ -207,7 +207,7 @@ static void a_deep_chain(void **state)
   rush_context_release(c);
 }
 
-/* A recorded call, its leaves, gradients with a graph, theirs. */
+/* A recorded call, its leaves, gradients with a graph, and gradients of these. */
 static rush_status record_and_ask(rush_module *m, const char *name, rush_context *c,
                                   rush_error *err)
 {
@@ -247,7 +247,7 @@ static const char summed[] =
   "  a, b, c = out.unbind(1)\n"
   "  return torch.cat([a, b * torch.stack([c, x[:2]])[1]]).exp().sum()\n";
 
-/* It asks for gradients itself. */
+/* A program that requests gradients itself. */
 static const char asking[] =
   "import torch\n"
   "def many(x: Tensor):\n"
@@ -281,7 +281,7 @@ static void failing_allocations_are_survived(void **state)
   survive(asking);
 }
 
-/* Gradients that are kept: a leaf's, which adds up in place, and a result's. */
+/* Stored gradients: a leaf's, to which later ones are added in place, and a result's. */
 static void a_program_asks_itself(void **state)
 {
   (void)state;

@@ -140,7 +140,7 @@ static void deadline_cancel_and_depth(void **state)
   test_context_done(c);
 }
 
-/* Recursion whose frames have some size; how deep it came. */
+/* Recurse with frames of some size; return the depth that was reached. */
 static rush_status dig(call_ctx *cx, int *depth, int most)
 {
   volatile char frame[256];
@@ -157,7 +157,7 @@ typedef struct digger {
   size_t stack_bytes; /* of the context; 0: the default */
   rush_status st;
   int depth, most;
-  bool again; /* the same call context goes on in this thread */
+  bool again; /* continue the same call context in this thread */
   context *c;
   call_ctx cx;
   rush_error err;
@@ -188,8 +188,8 @@ static void dig_on(digger *d, size_t thread_bytes, void *stack)
   pthread_attr_destroy(&attr);
 }
 
-/* A thread's own stack ends the recursion, however much the host allows; the error has the number.
- * */
+/* A thread's own stack limits recursion, however much the host allows; the error contains the
+ * number. */
 static void recursion_ends_before_the_stack_does(void **state)
 {
   static const size_t threads[] = {(size_t)64 << 10, (size_t)128 << 10, (size_t)256 << 10,
@@ -210,7 +210,7 @@ static void recursion_ends_before_the_stack_does(void **state)
     }
 }
 
-/* Without more from the host, 256 KB are the limit on any thread. */
+/* Without an option of the host, 256 KB are the limit on any thread. */
 static void the_stack_an_outer_call_uses_is_bounded(void **state)
 {
   (void)state;
@@ -228,7 +228,7 @@ static void the_stack_an_outer_call_uses_is_bounded(void **state)
   assert_in_range(depth[0], 2 * depth[1], STACK_DEFAULT / 256);
 }
 
-/* A call that goes on in another thread is counted from there. */
+/* A call that continues in another thread counts its stack from there. */
 static void a_call_that_moves_is_measured_anew(void **state)
 {
   (void)state;
@@ -250,7 +250,7 @@ static void run_on_fiber(unsigned low, unsigned high) /* makecontext passes ints
   (void)dig_in_thread((void *)((uintptr_t)high << 32 | low));
 }
 
-/* A stack that is not the thread's own: the option alone says how large it is. */
+/* A stack that is not the thread's own: only the option specifies its size. */
 static void a_fibers_stack_is_what_the_host_says(void **state)
 {
   const size_t n_bytes = ((size_t)96 << 10) * STACK_SCALE;

@@ -32,7 +32,7 @@ static void parts_last_as_long_as_the_message(void **state)
   error_add_part(&e, ERROR_WRONG_TYPE);
   error_add_part(&e, ERROR_SHOWS_SOURCE);
   assert_true(error_has_part(&e, ERROR_WRONG_TYPE) && error_has_part(&e, ERROR_SHOWS_SOURCE));
-  error_prefix(&e, "file"); /* the text begins with the place now */
+  error_prefix(&e, "file"); /* the text begins with the position now */
   assert_true(error_has_part(&e, ERROR_WRONG_TYPE));
   assert_false(error_has_part(&e, ERROR_SHOWS_SOURCE));
   error_set(&e, RUSH_EARGUMENT, "another");

@@ -24,7 +24,8 @@ static void decimals_round_as_strtod_does(void **state)
   }
 }
 
-/* Halves of neighbours have up to 770 digits: even wins, and anything behind breaks the tie. */
+/* Midpoints between neighbours have up to 770 digits: the even one is chosen, and any digit after
+ * it breaks the tie. */
 static void ties_go_to_even_unless_something_follows(void **state)
 {
   char text[1200];

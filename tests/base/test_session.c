@@ -70,7 +70,7 @@ static void sessions_nest(void **state)
 
 static void dig(session *s, void *arg)
 {
-  for (;;) { /* as a parser does that meets "((((" */
+  for (;;) { /* like a parser that reads "((((" */
     session_enter(s);
     ++*(int *)arg;
   }

@@ -15,7 +15,7 @@ static void check(const char *text, uint32_t start, uint32_t end, const char *ex
   source_release(s);
 }
 
-/* Expectations are what PyTorch 2.13 prints for the same text and range. */
+/* Expected texts are PyTorch 2.13's for the same text and range. */
 static void excerpts_are_pytorchs(void **state)
 {
   (void)state;

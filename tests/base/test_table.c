@@ -37,6 +37,28 @@ static void keeps_order_and_finds_all(void **state)
   test_context_done(c);
 }
 
+/* Keys of address_key are found by identity; equal bytes at another address are another key. */
+static void addresses_are_keys(void **state)
+{
+  (void)state;
+  context *c = test_context(NULL);
+  static const char twice[2][4] = {"one", "one"};
+  table t;
+  table_init(&t, c);
+  assert_true(table_put(&t, address_key(twice[0]), &t));
+  assert_ptr_equal(table_get(&t, address_key(twice[0])), &t);
+  assert_null(table_get(&t, address_key(twice[1])));
+  assert_null(table_get(&t, str_of(twice[0])));
+  for (size_t i = 0; i < 1000; i++) /* addresses need not be readable */
+    assert_true(table_put(&t, address_key((const void *)(uintptr_t)(4096 + i)), (void *)(i + 1)));
+  for (size_t i = 0; i < 1000; i++)
+    assert_int_equal((size_t)table_get(&t, address_key((const void *)(uintptr_t)(4096 + i))),
+                     i + 1);
+  assert_ptr_equal(table_remove(&t, address_key(twice[0])), &t);
+  table_free(&t);
+  test_context_done(c);
+}
+
 static void put_may_fail(void **state)
 {
   (void)state;
@@ -58,6 +80,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(keeps_order_and_finds_all),
+    cmocka_unit_test(addresses_are_keys),
     cmocka_unit_test(put_may_fail),
   };
   return RUN_TESTS(tests);

@@ -9,7 +9,7 @@ static void check_repr(double d, const char *expected)
   assert_string_equal(out, expected);
 }
 
-/* Expectations are Python's. */
+/* Expected texts are Python's. */
 static void floats_print_as_python(void **state)
 {
   (void)state;

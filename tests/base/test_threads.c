@@ -95,7 +95,7 @@ static void nested_body(void *arg, int64_t begin, int64_t end)
   job *j = arg;
   for (int64_t i = begin; i < end; i++) {
     call_ctx cx = *j->cx;
-    /* Runs inline, on whichever thread this is. */
+    /* Run inline, in the current thread. */
     if (parallel_for(&cx, 10, 1, touch_one, j->hits) == RUSH_OK)
       j->hits[i]++;
   }

@@ -1,10 +1,10 @@
-/* assemble.h -- GNU as, for comparison. */
+/* assemble.h -- runs GNU as, for comparison. */
 #ifndef TEST_COMPILE_ASSEMBLE_H
 #define TEST_COMPILE_ASSEMBLE_H
 
 #include <unistd.h>
 
-/* What as makes of the text; the length, or 0 where there is no as. */
+/* Assemble the text with GNU as; return the number of bytes, or 0 if as is missing. */
 static size_t assemble(const char *text, uint8_t *bytes, size_t cap)
 {
   char dir[] = "/tmp/rush_asm_XXXXXX", command[600], path[100];

@@ -3,9 +3,9 @@
 #include "assemble.h"
 #include "compile/x86/asm.h"
 
-/* Every instruction with low, middle and high registers, every kind of memory operand, masks and
- * broadcasts: the bytes are those of tests/data/encodings.txt, and those GNU as makes of the text
- * when it is there.  To write the file anew (as must agree): RUSH_UPDATE=1 in the environment. */
+/* Emit every instruction with low, middle and high registers, every kind of memory operand, masks
+ * and broadcasts: the bytes equal those of tests/data/encodings.txt, and those of GNU as if it is
+ * installed. RUSH_UPDATE=1 in the environment rewrites the file (as must agree). */
 
 typedef struct listing {
   x86_asm a;
@@ -54,7 +54,7 @@ static void line(listing *l, const x86_ins *i)
   text_putc(&l->text, '\n');
 }
 
-/* Operands whose registers are `base` and a bit more; numbers of a small kind for what has few. */
+/* Make operands with registers from `base` on; small numbers for kinds that have few registers. */
 static x86_ins with_registers(x86_op op, int vl, int base)
 {
   const x86_row *row = &x86_rows[op];

@@ -11,8 +11,8 @@
 #include "compile/code/code_memory.h"
 #include "compile/loop.h"
 
-/* Emitted code against the tape runner's loops of the same instruction set: the same bits, where
- * one has a NaN the other has one, and no byte outside of the operands is touched. */
+/* Compare emitted code with the tape runner's loops of the same instruction set: the same bits (any
+ * NaN equals any NaN), and no byte outside of the operands is changed. */
 
 ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
@@ -116,7 +116,7 @@ static void add_result(example *e, int reg)
   e->results[e->t.n_results++] = (uint8_t)reg;
 }
 
-/* A register of a type, made by a conversion when there is none. */
+/* Return a register of a type; convert one if there is none. */
 static int some_reg(example *e, tape_type type)
 {
   int r = e->t.n_regs - 1;
@@ -128,7 +128,8 @@ static int some_reg(example *e, tape_type type)
   return push(e, TAPE_CVT, type, r, e->types[r], 0, -1);
 }
 
-/* Which of two NaNs an operation gives, and so its sign, is not promised: no one may ask for it. */
+/* Which of two NaNs an operation returns, and so its sign, is unspecified: no test may depend on
+ * it. */
 static int with_plain_nan(example *e, int r)
 {
   int is_number = push(e, TAPE_EQ, TY_F32, r, r, 0, -1),
@@ -229,7 +230,7 @@ static block *regs; /* MOST_REGS + 6 of the tape runner's registers */
 
 static const tape_isa *loops_of(cpu_level level) { return ISA_PICK(tape_isa, level)(); }
 
-/* The operands, the same in registers for the tape. */
+/* The operands, and the same numbered as registers for the tape. */
 static void fill(const example *e, int64_t n, fenced *mem, void **operands)
 {
   const loop_tape *t = &e->t;
@@ -305,12 +306,12 @@ static void check_example(call_ctx *cx, const example *e, cpu_level level, int64
   loop_code *code = NULL;
   void *operands[80];
   loop_machine machine = {.level = level};
-  if (below(3) == 0) { /* so few registers that values move to the stack and back */
+  if (below(3) == 0) { /* so few registers that values are spilled */
     machine.n_vectors = (uint8_t)(5 + below(6));
     machine.n_masks = (uint8_t)(3 + below(2));
   }
   rush_status st = loop_compile_for(cx, t, machine, &code);
-  if (st == RUSH_EUNSUPPORTED && machine.n_vectors) /* more than the stack takes */
+  if (st == RUSH_EUNSUPPORTED && machine.n_vectors) /* more than the stack holds */
     return rush_error_clear(cx->err);
   assert_int_equal(st, RUSH_OK);
   fill(e, n, mem, operands);
@@ -363,7 +364,7 @@ static void random_chains_equal_the_tape(void **state)
   done(c, mem);
 }
 
-/* Every primitive alone, over all exponents and signs. */
+/* Test every primitive alone, over all exponents and signs. */
 static void primitives_equal_the_tape(void **state)
 {
   (void)state;
@@ -409,7 +410,7 @@ static void primitives_equal_the_tape(void **state)
   done(c, mem);
 }
 
-/* A listing without offsets and bytes; our forward jumps have 32 bits. */
+/* List code without offsets and bytes; our forward jumps have 32 bits. */
 static void plain_listing(text_buf *out, const char *listing)
 {
   for (const char *end; *listing; listing = end + 1) {
@@ -460,7 +461,7 @@ static void listings_assemble_to_the_code(void **state)
   done(c, mem);
 }
 
-/* x * 1 + y, for what asks about memory. */
+/* Build x * 1 + y, for tests about memory. */
 static void simple_example(example *e)
 {
   example_init(e, 2, 1);
@@ -528,7 +529,7 @@ static void a_byte_limit_counts_code(void **state)
   free(e);
 }
 
-/* What a child compiles does not touch what the parent runs. */
+/* Code that a child compiles does not affect the parent's. */
 static void a_fork_has_its_own_code(void **state)
 {
   (void)state;
@@ -566,8 +567,8 @@ static void a_fork_has_its_own_code(void **state)
   done(c, mem);
 }
 
-/* Where memory cannot be mapped twice each kernel has its pages; where no page may become
- * executable there is none. */
+/* If memory cannot be mapped twice, each kernel has its own pages; if no page may become
+ * executable, there is no kernel. */
 static int compile_without_shared_memory(call_ctx *cx, const example *e)
 {
   float x[3] = {1, 2, 3}, y[3] = {0};
@@ -723,7 +724,7 @@ static void what_is_not_emitted_is_refused_by_name(void **state)
   done(c, mem);
 }
 
-/* Short of memory at each allocation in turn. */
+/* Let each allocation fail in turn. */
 typedef struct failing {
   int left;
 } failing;

@@ -1,11 +1,12 @@
-/* Guards: read from PyTorch's text, shown as Python would, checked as Python computes. */
+/* Test guards: read from PyTorch's text, shown as Python shows them, checked as Python computes
+ * them. */
 #include "support/oom.h"
 
 #include "export/exported.h"
 
 #define N_LEAVES 3
 
-/* forward(x, y, n): x and y have sizes (6, 4), n is 7. */
+/* Call forward(x, y, n): x and y have sizes (6, 4), n is 7. */
 static const struct row {
   const char *text, *shown; /* NULL: not understood */
   bool holds;
@@ -97,7 +98,7 @@ static void guards_are_pythons(void **state)
   context_release(c);
 }
 
-/* Conditions are gone through by recursion, so a long one is refused instead of filling the stack.
+/* Conditions are visited by recursion, so a long one is refused instead of overflowing the stack.
  * */
 static void long_guards_are_refused(void **state)
 {

@@ -2,7 +2,7 @@
 
 #include "formats/json.h"
 
-/* Reads the whole text and prints it back in one canonical form: what was read, and how. */
+/* Read the whole text and print what was read in one canonical form. */
 static void echo(json *j, text_buf *out)
 {
   str t;
@@ -53,7 +53,7 @@ static void read_body(session *s, void *arg)
   json_end(&reader);
 }
 
-/* What reading gives: the canonical text, or the error's message. */
+/* Return the canonical text, or the error's message. */
 static char *read_text(context *c, const char *text, size_t len, bool skip)
 {
   static char result[4096];
@@ -131,8 +131,8 @@ static void strings_and_keys_are_checked_when_read(void **state)
   test_context_done(c);
 }
 
-/* Objects of n keys inside one another's neighbours: the reused level must forget, and must not
- * mix. */
+/* Read objects of n keys one after another: a reused level must forget the keys before, and must
+ * not mix them. */
 static void many_keys_are_told_apart(void **state)
 {
   context *c = test_context(NULL);

@@ -193,14 +193,14 @@ static void objects_stay_data(void **state)
     str bytes;
     const char *text;
   } rows[] = {
-    /* as TorchScript writes modules, storages and enums */
+    /* in TorchScript's form for modules, storages and enums */
     ROW("\x80\2c__torch__.m\nShared\nq\0)\x81}(X\1\0\0\0aK\1ub.",
         "__torch__.m.Shared.new() state {'a':1,}"),
     ROW("\x80\2(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
         "0K\2tQ.",
         "persid ('storage',torch.FloatStorage,'0',2,)"),
     ROW("\x80\2c__torch__.m\nColor\nX\3\0\0\0redR.", "__torch__.m.Color'red'"),
-    /* executing this would be unwise */
+    /* executing this would be dangerous */
     ROW("cos\nsystem\n(S'echo'\ntR.", "os.system('echo',)"),
     ROW("\x80\4\x8c\1m\x94\x8c\1C\x94\x93\x94)}\x8c\1k\x94K\1s\x92\x94.", "m.C.new(){'k':1,}"),
     ROW("\x80\4\x8f\x94(K\1K\2\x90.", "builtins.set()<1,2,>"),
@@ -289,8 +289,8 @@ static void damaged_pickles_end_in_a_status(void **state)
   test_context_done(c);
 }
 
-/* Every opcode on every state of the stack that one to three others can leave, its argument zeros,
- * ones or text: a tree, or an error that says where. */
+/* Run every opcode on every state of the stack that one to three others can leave, with arguments
+ * of zeros, ones or text: the result is a tree, or an error with its position. */
 static void every_opcode_minds_its_stack(void **state)
 {
   static const str states[] = {

@@ -1,4 +1,4 @@
-/* npy and safetensors: directories of tensors that other programs write. */
+/* Test npy and safetensors: directories of tensors that other programs write. */
 #include "support/oom.h"
 
 #include "formats/npy.h"
@@ -59,7 +59,7 @@ static rush_status read_bytes(context *c, job j, char *result, size_t cap)
   return st;
 }
 
-/* A file around the header text, with n_data bytes of '0'. */
+/* Make a file from the header text, with n_data bytes of '0'. */
 static size_t wrap(char *to, bool npy, const char *header, size_t n_data)
 {
   size_t n = strlen(header), start = npy ? 10 : 8;

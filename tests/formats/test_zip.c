@@ -41,7 +41,7 @@ static void open_body(session *s, void *arg)
   }
 }
 
-/* What the archive holds, or the error. */
+/* Return the content of the archive as text, or the error. */
 static rush_status open_bytes(context *c, const char *data, size_t len, char *result, size_t cap)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -95,7 +95,7 @@ static void every_truncation_is_refused(void **state)
   test_context_done(c);
 }
 
-/* A flipped bit is noticed, or was in a field that nothing depends on (times, versions,
+/* A flipped bit is detected, or was in a field that nothing depends on (times, versions,
  * attributes). */
 static void every_bit_flip_is_refused_or_harmless(void **state)
 {
@@ -110,7 +110,7 @@ static void every_bit_flip_is_refused_or_harmless(void **state)
     rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
     if (st == RUSH_OK && strcmp(got, good_content) == 0)
       harmless++;
-    else if (st == RUSH_OK) /* the folder record became an empty file, or the like */
+    else if (st == RUSH_OK) /* for example, the folder record became an empty file */
       assert_non_null(strstr(got, "version=3\n;code/f.py=def f(x)"));
     else
       assert_int_equal(st, RUSH_EFORMAT);
@@ -202,7 +202,7 @@ static void put_le(char *p, uint64_t v, int n_bytes)
     p[i] = (char)(v >> (8 * i));
 }
 
-/* One record of 12 bytes; with a zip64 end record when `wide`. */
+/* Build one record of 12 bytes; with a zip64 end record if `wide`. */
 static void build_one(zip_build *b, context *c, bool wide, size_t at[5])
 {
   build_init(b, c);
@@ -320,7 +320,7 @@ static void zip64_tricks_are_refused(void **state)
     {IN_END64, 40, 8, UINT64_C(0xffffffffffffff00), "does not end where"},
     {IN_END64, 48, 8, UINT64_C(0xffffffffffffffff), "does not end where"},
     {IN_END64, 48, 8, UINT64_C(0xffffffffffffffd0),
-     "does not end where"}, /* offset + size wraps round */
+     "does not end where"}, /* offset + size overflows */
     {IN_END, 8, 4, 0x20002, "contradicts the end record"},
     {IN_END, 12, 4, 7, "contradicts the end record"},
     {IN_END, 16, 4, 7, "contradicts the end record"},
@@ -329,13 +329,12 @@ static void zip64_tricks_are_refused(void **state)
   try_patches(rows, COUNT_OF(rows), true);
 }
 
-/* 64-bit sizes in the extra field of a record: taken when they are the truth, refused when they are
- * not. */
+/* 64-bit sizes in the extra field of a record: used if they are right, refused if not. */
 static void wide_sizes_are_checked(void **state)
 {
   static const struct {
     uint64_t n_bytes, packed, header;
-    int extra_bytes; /* of the field; it should have 24 */
+    int extra_bytes; /* length of the field; it should be 24 */
     const char *message; /* NULL: good */
   } rows[] = {
       {12, 12, 0, 24, NULL},
@@ -404,7 +403,7 @@ static void descriptors_must_agree(void **state)
   test_context_done(c);
 }
 
-/* 20,000 names for one record's data: refused as overlaps, in no time. */
+/* 20,000 names for one record's data: refused quickly as overlaps. */
 static void many_entries_on_one_record_are_refused(void **state)
 {
   context *c = test_context(NULL);
@@ -540,7 +539,7 @@ static void files_appear_whole_or_not_at_all(void **state)
     assert_int_equal(mapping_open(&cx, path, copy, &m), RUSH_OK);
     assert_int_equal(m->n_bytes, 3);
     assert_memory_equal(m->data, "new", 3);
-    m->data[0] = 'x'; /* private: the next round sees the file's bytes */
+    m->data[0] = 'x'; /* private mapping: the next round reads the file's bytes */
     mapping_release(m);
   }
   for (int i = 0; i < 2; i++) {
@@ -553,8 +552,8 @@ static void files_appear_whole_or_not_at_all(void **state)
   test_context_done(c);
 }
 
-/* While it is open, `path` becomes zeros of the same length: what was parsed does not change, what
- * is parsed is refused. */
+/* Overwrite `path` with zeros of the same length while it is open: what was parsed before does not
+ * change, what is parsed later is refused. */
 static void change_body(session *s, void *arg)
 {
   const char *path = arg;

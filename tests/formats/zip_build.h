@@ -1,4 +1,4 @@
-/* formats/zip_build.h -- small zip files in memory, good and bad ones, for tests. */
+/* formats/zip_build.h -- builds small zip files in memory, valid and broken ones, for tests. */
 #ifndef TEST_FORMATS_ZIP_BUILD_H
 #define TEST_FORMATS_ZIP_BUILD_H
 
@@ -32,7 +32,7 @@ static inline void build_free(zip_build *b)
   text_free(&b->directory);
 }
 
-/* flags, method, time, CRC, sizes, name and extra lengths: what both headers share. */
+/* Write flags, method, time, CRC, sizes, name and extra lengths: what both headers share. */
 static inline void build_common(text_buf *t, int flags, bool deflated, uint32_t crc, size_t packed,
                                 size_t n_bytes, size_t name_len)
 {
@@ -59,7 +59,7 @@ static inline size_t build_deflate(const char *data, size_t n, uint8_t *to, size
   return cap - z.avail_out;
 }
 
-/* sizes_follow: as PyTorch writes, sizes of 0 in the local header and bit 3. */
+/* sizes_follow: write sizes of 0 in the local header and set bit 3, as PyTorch does. */
 static inline void build_add(zip_build *b, const char *name, const char *data, size_t n,
                              bool deflated, bool sizes_follow)
 {

@@ -1,5 +1,5 @@
-/* dtype.c FILE -- the dtype that dtype.py added, through the public header: its names, elements
- * that are read from FILE (written here), and conversions in both directions. */
+/* dtype.c FILE -- tests the dtype that dtype.py added, through the public header: its names,
+ * elements read from FILE (written here), and conversions in both directions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int write_numbers(const char *path)
   return 0;
 }
 
-/* *v becomes aten::to(*v, dtype). */
+/* Replace *v by aten::to(*v, dtype). */
 static int convert(rush_value *v, rush_dtype dtype)
 {
   rush_value args[4] = {*v, rush_value_int(dtype), rush_value_bool(false), rush_value_bool(true)};

@@ -39,6 +39,7 @@ ORDER = [
     "script/front",
     "trace",
     "autograd",
+    "autodiff",
     "run",
     "export",
     "module",

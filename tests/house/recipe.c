@@ -1,4 +1,4 @@
-/* recipe.c -- an operator that recipe.py added to the table, through the public header:
+/* recipe.c -- tests the operator that recipe.py added to the table, through the public header:
  * rushtest::softsquare. */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static rush_status call(rush_value x, rush_value *y, rush_error *err)
   return rush_op_call(NULL, "rushtest::softsquare", &x, 1, NULL, 0, y, 1, &n, err);
 }
 
-/* Every second element of a row, as float64. */
+/* Make every second element of a row, as float64. */
 static int strided(void)
 {
   static double data[2 * N];
@@ -66,7 +66,7 @@ static int integers(void)
   return 0;
 }
 
-/* The formula has no arm for complex numbers, and a string is no tensor. */
+/* The formula has no branch for complex numbers, and a string is no tensor. */
 static int refusals(void)
 {
   const int64_t sizes[] = {3};

@@ -1,12 +1,12 @@
-/* Runs digits.pt2 and asks for what the program was linked without: tests/house/small.py links this
- * with few operators, and with what stands in the place of gradients, quantized kernels, plug-ins
- * and the front end. */
+/* Run digits.pt2 and request the features that the program was linked without: tests/house/small.py
+ * links it with few operators, and with replacements for gradients, quantized kernels, plug-ins and
+ * the front end. */
 #include <stdio.h>
 #include <string.h>
 
 #include <rushlight/rushlight.h>
 
-/* Print the refusal; 1 if there was none. */
+/* Print the refusal; return 1 if there was none. */
 static int refused(const char *what, rush_status st, rush_error *err)
 {
   if (st == RUSH_OK) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """style.py: rules of form that a search can keep (docs/hacking.md).
 
-Lines have at most 100 columns; a function has at most 60 lines, or says `/* long: why */` in or
+Lines have at most 100 columns; a function has at most 60 lines or a `/* long: why */` in or
 above its head; a .c file of more than 100 lines opens with what it does; a static function's name
 stands in few files, so that a debugger can break on it; and C outside src/ops compares few strings
 with operators' names: what is known of an operator is a column of its table.
@@ -25,7 +25,7 @@ MOST_HOMES = 4  # files that have a static function of one name
 FOLDERS = ("src", "cli", "python", "examples")
 # Callbacks and steps that every file of their kind has, and macros' names.
 SHARED_NAMES: set[str] = {"NAME"}
-MOST_OPERATOR_NAMES = 20
+MOST_OPERATOR_NAMES = 16
 # file: how many strings it compares with operators' names, and why they are no column of the table.
 OPERATOR_NAMES: dict[str, tuple[int, str]] = {
     "src/api/ir_node.c": (2, "kinds of nodes by name: the public function takes a text"),
@@ -33,7 +33,7 @@ OPERATOR_NAMES: dict[str, tuple[int, str]] = {
     "src/compile/fuse.c": (1, "the backend's interface gives kinds as texts"),
     "src/ir/node.c": (1, "kinds of nodes by name: the question is a text"),
     "src/ir/parse.c": (1, "graph text, before there is a node"),
-    "src/script/emit/call.c": (3, "names that a program writes, before there is an operator"),
+    "src/script/emit/call.c": (2, "names that a program writes, before there is an operator"),
     "src/script/emit/match.c": (2, "the namespace; a schema alone"),
     "src/script/emit/sugar.c": (2, "a name for messages; the namespace of suggestions"),
     "src/script/print/expr.c": (3, "texts of names: torch.NAME, torch.autograd.NAME"),

@@ -1,4 +1,4 @@
-/* Which graphs write to their first argument: views, containers, branches, loops, training. */
+/* Test which graphs write to their first argument: views, containers, branches, loops, training. */
 #include "support/graphs.h"
 #include "support/oom.h"
 
@@ -6,7 +6,7 @@
 
 typedef struct row {
   const char *claim,
-    *body; /* of graph(%self : Tensor[], %x : Tensor) with constants %0 and %t, %f */
+    *body; /* body of graph(%self : Tensor[], %x : Tensor) with constants %0 and %t, %f */
   bool eval, train;
 } row;
 

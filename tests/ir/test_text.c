@@ -1,5 +1,5 @@
-/* Graph text: print, parse, print is a fixed point; edits keep uses and order; the verifier finds
- * faults. */
+/* Test graph text: print, parse, print is a fixed point; edits keep uses and order; the verifier
+ * finds faults. */
 #include "support/oom.h"
 
 #include "ir/graph.h"
@@ -33,6 +33,23 @@ static const char *const texts[] = {
     "  %f : Future[Tensor] = prim::fork_0(%x)\n"
     "  return (%f)\n"
     "with prim::fork_0 = graph(%x : Tensor):\n"
+    "  return (%x)\n",
+    "graph(%x : Tensor):\n"
+    "  %1 : Tensor = prim::DifferentiableGraph_0(%x)\n"
+    "  %2 : Tensor = my::op_1[k=1](%x)\n"
+    "  %3 : Tensor = prim::profile[profiled_type=Float(2, device=cpu), seen_none=0](%x)\n"
+    "  %4 : Tensor, %5 : bool = prim::TypeCheck[types=[Float(2, device=cpu)]](%1)\n"
+    "  return (%4)\n"
+    "with prim::DifferentiableGraph_0 = graph(%x : Tensor):\n"
+    "  %y : Tensor = my::op_0(%x)\n"
+    "  return (%y)\n"
+    "with my::op_0 = graph(%x : Tensor):\n"
+    "  %1 : Tensor = aten::relu(%x)\n"
+    "  return (%1)\n"
+    "with my::op_1 = graph(%x : Tensor):\n"
+    "  %1 : Tensor = prim::FallbackGraph_0(%x)\n"
+    "  return (%1)\n"
+    "with prim::FallbackGraph_0 = graph(%x : Tensor):\n"
     "  return (%x)\n",
 };
 
@@ -92,11 +109,14 @@ static void parsing_survives_any_failed_allocation(void **state)
   (void)state;
   OOM_LOOP(cx)
   {
-    job j = {.text = texts[0]};
-    text_init(&j.out, cx.ctx);
-    rush_status st = session_run(&cx, round_trip, &j);
-    assert_true(st == RUSH_OK || st == RUSH_ENOMEM);
-    text_free(&j.out);
+    rush_status st = RUSH_OK;
+    for (size_t i = 0; i < COUNT_OF(texts) && st == RUSH_OK; i += 2) {
+      job j = {.text = texts[i]};
+      text_init(&j.out, cx.ctx);
+      st = session_run(&cx, round_trip, &j);
+      assert_true(st == RUSH_OK || st == RUSH_ENOMEM);
+      text_free(&j.out);
+    }
   }
 }
 
@@ -114,9 +134,9 @@ static void bad_text_is_refused(void **state)
     "graph(%x : int[):\n  return ()\n",
     "graph():\n  return ()\nmore",
     "graph(%f : Future[Function]):\n  return ()\n", /* a kind of type that has a name */
-    /* sizes whose product is 0 in 32 bits, as many as there are numbers */
-    "graph():\n  %1 : Tensor = prim::Constant[value=[ CPUDoubleType{64,64,64,64,64,4} ]]()\n  "
-    "return ()\n",
+    /* Read sizes whose product is 0 in 32 bits, and as many numbers. */
+    ("graph():\n  %1 : Tensor = prim::Constant[value=[ CPUDoubleType{64,64,64,64,64,4} ]]()\n"
+     "  return ()\n"),
   };
   context *c = test_context(NULL);
 
@@ -159,7 +179,7 @@ static void edit(session *s, void *arg)
   assert_string_equal(x->outputs[0]->name, "v.1");
   assert_string_equal(y->outputs[0]->name, "v");
   ir_verify(s, g, NULL);
-  ir_node_move_before(y, x); /* y uses x: the verifier must see it */
+  ir_node_move_before(y, x); /* y uses x: the verifier must notice */
   ir_verify(s, g, "planted");
 }
 
@@ -365,7 +385,7 @@ static void check_read(session *s, void *arg)
   ir_check(s, g, NULL);
 }
 
-/* What can be read may still be broken: a mistake of the text, not ours. */
+/* A graph that can be parsed may still be broken: the error blames the text, not the library. */
 static void broken_text_is_a_mistake_of_the_text(void **state)
 {
   static const char *const texts[][2] = {

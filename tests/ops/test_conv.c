@@ -33,8 +33,8 @@ static void fill(int dtype, void *p)
       ((int64_t *)p)[i] = (int64_t)(number() * 10);
 }
 
-/* Every product of the definition, added where it belongs: forward reads in[o*s - p + k*d],
- * transposed writes there. */
+/* Add every product of the definition to its target: forward reads in[o*s - p + k*d], transposed
+ * writes there. */
 static void plain(const conv_args *c, bool transposed)
 {
   const int64_t ig = c->in_ch / c->groups, og = c->out_ch / c->groups;
@@ -87,7 +87,7 @@ static void check(int dtype, conv_args c, bool transposed, bool with_bias)
   const int64_t n = c.batch * c.out_ch * c.out[0] * c.out[1] * c.out[2];
   plain(&c, transposed);
   for (int run = 0; run < 2 * (CPU_AVX512 - CPU_PORTABLE + 1);
-       run++) { /* every level, without and with a packed weight */
+       run++) { /* on every level, without and with a packed weight */
     const int level = CPU_PORTABLE + run / 2;
     context *ctx = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = level});
     call_ctx cx;

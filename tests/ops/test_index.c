@@ -2,7 +2,7 @@
 
 #include "ops/call/call.h"
 
-/* Indexing without PyTorch at hand: what a plain loop gives, and what is refused. */
+/* Test indexing without PyTorch: results equal those of a plain loop; what is refused. */
 
 typedef struct fixture {
   context *c;
@@ -175,7 +175,7 @@ static void blocks_come_back_as_often_as_they_were_seen(void **state)
   assert_int_equal(cols.as.tensor->sizes[2], 30);
   rush_value out[] = {cols, pair[2], pair[0], pair[1], pair[1], pair[1]};
   assert_int_equal(call(&f, "aten::col2im", out, 6, &back), RUSH_OK);
-  for (int64_t i = 0; i < 40; i++) /* with a border of one, every pixel lies in four blocks */
+  for (int64_t i = 0; i < 40; i++) /* with a border of one, every pixel is in four blocks */
     assert_true(at(back, i) == 4.0 * (double)i);
   value_release(back);
   value_release(cols);

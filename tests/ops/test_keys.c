@@ -1,6 +1,6 @@
 #include "support/test.h"
 
-/* The numbers of operators (ops/table/op_keys.h), and what the table says that passes ask about. */
+/* Test the numbers of operators (ops/table/op_keys.h), and the table's facts that passes read. */
 
 #include "ops/call/lookup.h"
 #include "ops/table/op_keys.h"

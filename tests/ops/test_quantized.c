@@ -60,8 +60,8 @@ static void bytes_multiply_exactly_on_every_instruction_set(void **state)
   }
 }
 
-/* Half-way numbers go to the even neighbour, before or after an odd zero point is added; what lies
- * outside is cut off. */
+/* Midpoints round to the even neighbour, before or after an odd zero point is added; values outside
+ * of the range are clamped. */
 static void quantizing_rounds_to_even_and_saturates(void **state)
 {
   (void)state;
@@ -76,7 +76,7 @@ static void quantizing_rounds_to_even_and_saturates(void **state)
   }
 }
 
-/* Numbers that PyTorch 2.13 gives. */
+/* Expected numbers are PyTorch 2.13's. */
 static void parameters_cover_the_range_and_zero(void **state)
 {
   (void)state;
@@ -105,7 +105,7 @@ static rush_tensor *floats(call_ctx *cx, int n_dims, const int64_t *sizes)
   return t;
 }
 
-/* relu has no quantized form: it is done on real numbers, and its result has the argument's
+/* relu has no quantized form: it is computed on real numbers, and its result has the argument's
  * parameters. */
 static void operators_that_know_nothing_of_it_keep_the_parameters(void **state)
 {
@@ -130,7 +130,7 @@ static void operators_that_know_nothing_of_it_keep_the_parameters(void **state)
   context_release(c);
 }
 
-/* An archive may say anything. */
+/* An archive may contain any number. */
 static void channel_parameters_that_do_not_fit_are_refused(void **state)
 {
   (void)state;
@@ -152,7 +152,7 @@ static void channel_parameters_that_do_not_fit_are_refused(void **state)
   test_context_done(c);
 }
 
-/* Parts of 3, 0 and 1 rows: through the layer's norm, and back into a padded tensor. */
+/* Pass parts of 3, 0 and 1 rows through the layer's norm, and back into a padded tensor. */
 static void parts_of_a_nested_tensor_survive(void **state)
 {
   (void)state;

@@ -5,8 +5,8 @@
 #include "ops/call/call.h"
 #include "ops/kernels/reduce/reduce.h"
 
-/* Reductions and pointwise functions give the same bits on every instruction set and with any
- * number of threads, and what a plain loop in double gives. */
+/* Reductions and pointwise functions have the same bits on every instruction set and with any
+ * number of threads, and agree with a plain loop in double. */
 
 static uint32_t seed = 1;
 static float number(void)
@@ -68,7 +68,7 @@ static void sums_have_the_same_bits_everywhere(void **state)
           rush_tensor *x = new_tensor(c, 3, shapes[s]), *t = NULL;
           int64_t turned[3] = {x->strides[2], x->strides[0], x->strides[1]};
           int64_t sizes[3] = {x->sizes[2], x->sizes[0], x->sizes[1]};
-          if (k >= 3) /* seen with its dimensions turned */
+          if (k >= 3) /* as a view with its dimensions reversed */
             assert_int_equal(tensor_as_strided(&cx, x, 3, sizes, turned, 0, &t), RUSH_OK);
           reduce_job job = {.x = t ? t : x, .dims = dims, .kind = kinds[k % 3], .type = TY_F32};
           const int64_t n = reduce_n_outputs(job.x, dims);
@@ -118,7 +118,7 @@ static void a_nan_wins_and_is_found(void **state)
   }
 }
 
-/* With infinities, denormals and huge numbers; blocks end everywhere. */
+/* With infinities, denormals and huge numbers; blocks end at every position. */
 static void functions_have_the_same_bits_everywhere(void **state)
 {
   (void)state;

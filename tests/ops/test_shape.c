@@ -5,8 +5,8 @@
 #include "ops/table/table.h"
 #include "support/oom.h"
 
-/* Shape rules without PyTorch at hand: as values, for arguments that no kernel would take, and
- * without memory. */
+/* Test shape rules without PyTorch: their results, arguments that no kernel would accept, and
+ * failing allocations. */
 
 static rush_tensor *blank(call_ctx *cx, int n_dims, const int64_t *sizes)
 {
@@ -19,7 +19,7 @@ static rush_value sizes_of(call_ctx *cx, int n, const int64_t *v)
   return list_of_ints(cx, v, (size_t)n, &l) == RUSH_OK ? l : value_none();
 }
 
-/* The shape of name(args...), which it releases. */
+/* Return the shape of name(args...); releases the arguments. */
 static rush_status shape(call_ctx *cx, const char *name, rush_value *args, uint32_t n,
                          bool symbolic, rush_value *out)
 {
@@ -61,7 +61,7 @@ static void sizes_are_found_without_running(void **state)
 static const int64_t odd[] = {
   0, 1, -1, 2, -2, 3, 5, 64, -64, INT64_MAX, INT64_MIN, INT64_MAX / 2, 1 << 20};
 
-/* Whatever numbers stand in arguments: an answer or an error, never more. */
+/* Arguments may be any numbers: the rule returns a shape or an error, and never crashes. */
 static void odd_numbers_are_answered_or_refused(void **state)
 {
   (void)state;
@@ -139,7 +139,7 @@ static void memory_may_run_out(void **state)
   }
 }
 
-/* Rules look arguments up by the key of their name alone. */
+/* Rules find arguments by the key of their name alone. */
 static void no_two_arguments_share_a_key(void **state)
 {
   (void)state;
@@ -155,7 +155,7 @@ static void no_two_arguments_share_a_key(void **state)
   context_release(c);
 }
 
-/* What the rule refuses, the call refuses; lists of many parts outgrow the call's frame. */
+/* The call refuses what its rule refuses; lists of many parts do not fit the call's frame. */
 static void views_are_made_by_rule(void **state)
 {
   (void)state;
@@ -176,7 +176,7 @@ static void views_are_made_by_rule(void **state)
   context_release(c);
 }
 
-/* Call name(t, 0), in which t dies if `last_use`; true when the result is in t's memory. */
+/* Call name(t, 0), in which t dies if `last_use`; return true if the result is in t's memory. */
 static bool takes_buffer(call_ctx *cx, const char *name, int dtype, uint64_t last_use)
 {
   const int64_t sizes[] = {3, 4};

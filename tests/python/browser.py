@@ -116,7 +116,7 @@ class Browser:
                 return said["result"]
 
     def run(self, expression: str) -> object:
-        """What a JavaScript expression gives, as plain data."""
+        """Evaluate a JavaScript expression; return its value as plain data."""
         got = self.ask(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )

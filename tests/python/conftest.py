@@ -21,7 +21,7 @@ SHARED = pathlib.Path(
 
 
 def import_file(path: pathlib.Path, name: str = "") -> ModuleType:
-    """The module in that file, whatever sys.path says.  It stays in sys.modules: inspect looks for
+    """Import that file, whatever sys.path is.  It stays in sys.modules: inspect looks for
     a class's file there."""
     spec = importlib.util.spec_from_file_location(name or path.stem, path)
     assert spec is not None and spec.loader is not None

@@ -1,7 +1,7 @@
 """Differentiate PyTorch's samples (op_db) by the gradients of the operator table, and compare with
 torch.autograd.grad.
 
-    python tests/python/grad_walk.py [--only NAME] [--samples 0] [--all] [--json FILE]
+    python tests/python/grad_walk.py [--only NAME] [--samples 0] [--all] [--json FILE] [--graph]
 
 Every operator that a sample calls is stopped before PyTorch's autograd sees it (a mode on the
 PreDispatch key, so composite ones come whole).  If its entry has `grad`, it becomes one
@@ -9,6 +9,9 @@ autograd.Function: forward is Rushlight's operator, backward its formulas.  If i
 the body runs as Python in the same mode, so that its operators are differentiated. Anything else
 that a gradient would flow through is "no formula of ...".  In-place operators are what returns
 their result, and a copy: to record them is no matter of formulas.
+
+With --graph each such operator is a program of one prim::DifferentiableGraph (graph_calls.py),
+which Rushlight differentiates as a whole, and second derivatives are compared too.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, List, Optional, Tuple  # noqa: UP035
 
+import graph_calls
 import rushlight
 import torch
 from torch._dispatch.python import enable_python_dispatcher
@@ -73,6 +77,8 @@ NATIVE = {
 }
 
 
+# --graph
+GRAPHS: list[bool] = [False]
 # Formulas that ran: (operator, its inputs).
 REACHED: set[tuple[str, tuple[str, ...]]] = set()
 
@@ -90,7 +96,7 @@ def detached(value: Any) -> Any:
 
 
 class Operator:
-    """What the table says of one of PyTorch's operators."""
+    """The table's data about one of PyTorch's operators."""
 
     def __init__(self, func: Any) -> None:
         self.func, self.schema = func, func._schema
@@ -183,7 +189,7 @@ class Recorded(torch.autograd.Function):
         out = tuple(t.clone() if t._is_view() else t for t in flat)
         ctx.results = tree_unflatten([t.detach().clone() for t in out], ctx.result_spec)
         holder.append(ctx.result_spec)
-        # a result whose gradient no formula asks for is a by-product
+        # a result whose gradient no formula needs is a by-product
         asked = {
             int(t[4:] or 0)
             for f in op.gradients.values()
@@ -256,6 +262,11 @@ def called(op: Operator, formula: Any, values: dict[str, Any]) -> tuple[Any, ...
 
 
 def record(op: Operator, args: list[Any]) -> Any:
+    if GRAPHS[0] and not op.random:
+        try:
+            return graph_calls.call(op.schema, op.func, args)
+        except graph_calls.CannotBuildError:
+            pass
     flat, spec = tree_flatten(args)
     tensors = [t for t in flat if isinstance(t, torch.Tensor)]
     leaves = [Recorded if isinstance(t, torch.Tensor) else t for t in flat]
@@ -390,6 +401,51 @@ def gradients_of(
     return [torch.zeros_like(i) if g is None else g for g, i in zip(grads, inputs, strict=True)]
 
 
+def second_of(
+    outputs: list[torch.Tensor], inputs: list[torch.Tensor], weights: list[Any]
+) -> list[torch.Tensor] | None:
+    """Gradients of the sum of the gradients' sines, or None where there are none."""
+    parts = [
+        (t, w) for t, w in zip(outputs, weights, strict=True) if w is not None and t.requires_grad
+    ]
+    grads = torch.autograd.grad(
+        [t for t, _ in parts],
+        inputs,
+        [w for _, w in parts],
+        allow_unused=True,
+        create_graph=True,
+    )
+    grads = [g for g in grads if g is not None and g.requires_grad]
+    if not grads:
+        return None
+    made = torch.autograd.grad(grads, inputs, [g.detach().cos() for g in grads], allow_unused=True)
+    return [torch.zeros_like(i) if g is None else g for g, i in zip(made, inputs, strict=True)]
+
+
+def check_second(op: Any, sample: Any, weights: list[Any]) -> str:
+    """'' when second derivatives agree, or are refused in PyTorch's words."""
+    inputs = inputs_of(sample)
+    try:
+        want = second_of(outputs_of(op, sample, False), inputs, weights)
+    except Exception:  # noqa: BLE001
+        return ""
+    if want is None or not all(bool(w.isfinite().all()) for w in want):
+        return ""
+    try:
+        got = second_of(outputs_of(op, sample, True), inputs, weights)
+    except Exception as x:  # noqa: BLE001
+        text = str(x).strip().split("\n")[-1]
+        return "" if "is not implemented" in text else f"second: {type(x).__name__}: {text[:150]}"
+    got = [torch.zeros_like(i) for i in inputs] if got is None else got
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        try:
+            rtol, atol = TOLERANCE[w.dtype]
+            torch.testing.assert_close(g, w, rtol=rtol * 10, atol=atol * 10, equal_nan=True)
+        except AssertionError as x:
+            return f"second gradient {i} differs: " + " ".join(str(x).split())[:150]
+    return ""
+
+
 def expected(op: Any, sample: Any) -> Any:
     """PyTorch's gradients and the weights of the sum, or None where it has none."""
     try:
@@ -427,7 +483,8 @@ def check(op: Any, sample: Any) -> str | None:
             torch.testing.assert_close(g, w, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as x:
             return f"gradient {i} differs: " + " ".join(str(x).split())[:150]
-    return ""
+    is_fine = all(w.dtype in (torch.float64, torch.complex128) for w in want[0])
+    return check_second(op, sample, want[1]) if GRAPHS[0] and is_fine else ""
 
 
 def samples(op: Any, dtype: torch.dtype, most: int) -> Iterator[Any]:
@@ -485,9 +542,11 @@ def main() -> int:
     parser.add_argument("--exact", default="", help="entries of these names, with commas between")
     parser.add_argument("--samples", type=int, default=0, help="of each dtype; 0: all")
     parser.add_argument("--all", action="store_true", help="every reason, not the first two")
+    parser.add_argument("--graph", action="store_true", help="through prim::DifferentiableGraph")
     parser.add_argument("--json", help="write what passed, failed, lacks a formula")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    GRAPHS[0] = options.graph
     went: dict[str, Any] = {"passed": [], "failed": {}, "reasons": EXCEPTIONS}
     lacking: collections.Counter[str] = collections.Counter()
     for op in op_db:
@@ -529,6 +588,8 @@ def main() -> int:
         f"{len(went['passed'])} of {total} entries pass "
         f"({100 * len(went['passed']) / max(total, 1):.1f} %)"
     )
+    if options.graph:
+        print(f"{graph_calls.MADE['programs']} programs, {graph_calls.MADE['not built']} not built")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(went, indent=1))
     return 0 if set(went["failed"]) <= set(EXCEPTIONS) else 1

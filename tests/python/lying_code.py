@@ -62,7 +62,7 @@ def alias(m: Maker) -> None:
 
 @lie(4)
 def asked(m: Maker) -> None:
-    """isinstance says what a container is; then an alias writes."""
+    """isinstance narrows a container's type; then an alias writes."""
     t = m.mutable_type()
     v, claim = likely(m, t)
     y = hidden(m, v, t)
@@ -153,7 +153,7 @@ def future(m: Maker) -> None:
 
 @lie(2)
 def future_alias(m: Maker) -> None:
-    """A task gives a list that others hold too."""
+    """A task returns a list that others hold too."""
     t = m.mutable_type()
     m.attributes["shared"] = ANY
     m.state["shared"] = 1
@@ -250,7 +250,7 @@ def defaults(m: Maker) -> None:
 
 @lie(4)
 def arguments(m: Maker) -> None:
-    """The command gives another kind of value than forward declares."""
+    """The command passes another kind of value than forward declares."""
     t = m.any_type()
     claim = claimed(m, t)
     m.parameters += [f"x: {claim}"]
@@ -276,7 +276,7 @@ def uninitialised(m: Maker) -> None:
 
 @lie(2)
 def optionals(m: Maker) -> None:
-    """None where a cast says there is none."""
+    """None where a cast declares a value."""
     t = m.any_type(1)
     m.lie()
     v = (
@@ -404,7 +404,7 @@ def to_list(m: Maker) -> None:
 
 @lie(2)
 def odd_keys(m: Maker) -> None:
-    """Dicts whose keys are Any, tensors, floats, lists; asked with other keys."""
+    """Dicts whose keys are Any, tensors, floats, lists; looked up with other keys."""
     r = m.rng
     k = r.choice(
         [

@@ -31,7 +31,7 @@ from typing import Any
 from archives import pack
 
 BAIT = 4702111234474983745  # 0x4141414141414141: read as an address it is none
-STRINGS = ("sa", "sb", "sc")  # all strings begin with s: the driver knows a string by it
+STRINGS = ("sa", "sb", "sc")  # all strings begin with s: the driver recognises strings by it
 
 
 @dataclass(frozen=True)
@@ -380,7 +380,7 @@ class Maker:
         return self.instance(t, depth)
 
     def method(self, returns: Type, value: str | None = None) -> str:
-        """A method of no arguments that gives a value of the type."""
+        """Make a method without arguments that returns a value of the type."""
         g = self.name("g")
         outside, self.lines, indent = self.lines, [], self.indent
         self.indent = 2
@@ -412,7 +412,7 @@ class Maker:
     # -- Looks
 
     def look(self, v: str, t: Type, depth: int = 3) -> None:
-        """Read v as deep as the type says."""
+        """Read v as deep as the type is."""
         k = t.kind
         if k in ("int", "float", "bool", "str"):
             self.line(f'print("@{k}", {v})')
@@ -598,7 +598,7 @@ def lie(weight: int = 2) -> Callable[[Lie], Lie]:
 
 
 def claimed(m: Maker, t: Type) -> Type:
-    """What a lie says a value of type t is; one in six tells the truth."""
+    """Choose the type that a lie declares for a value of type t; one in six is right."""
     if m.chance(1 / 6):
         return t
     new = m.near(t)

@@ -227,7 +227,7 @@ def run_theirs(function: Any, sample: tuple) -> tuple[Any, list[torch.Tensor]]:
 
 
 class NothingCalled(Exception):
-    """Python's own code gave the result: there is nothing of ours to judge."""
+    """True if Python's own code made the result: there is nothing of ours to compare."""
 
 
 def run_ours(function: Any, sample: tuple) -> tuple[Any, list[torch.Tensor]]:
@@ -299,7 +299,7 @@ def samples_of(op: Any, dtype: torch.dtype, most: int) -> Iterator[tuple[Any, tu
             if i >= most:
                 return
             yield sample, ((sample.input, *sample.args), sample.kwargs)
-    except Exception:  # the samples' own code does not know every dtype
+    except Exception:  # the samples' own code does not support every dtype
         return
 
 
@@ -590,7 +590,7 @@ def summary(rows: list[Row], options: argparse.Namespace, seconds: float) -> int
 
 
 def judged(rows: list[Row], everything: bool) -> int:
-    """0 when what fails is what the list says."""
+    """Return 0 if exactly the listed samples fail."""
     known = exceptions()
     fresh = [text for r in rows for text in unlisted(r, known)]
     for text in fresh[:200]:

@@ -39,7 +39,13 @@ def listed(build: pathlib.Path, of_functions: bool = False) -> dict[str, str]:
     """Name and line of each pass; of_functions: without those that change what a graph takes."""
     done = subprocess.run([str(tool(build)), "--list"], capture_output=True, text=True, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    return {name: what for name, what, signature in rows if not (of_functions and signature)}
+    return {name: what for name, what, signature, _ in rows if not (of_functions and signature)}
+
+
+def rounding(build: pathlib.Path) -> set[str]:
+    """Names of the passes after which results may be rounded differently."""
+    done = subprocess.run([str(tool(build)), "--list"], capture_output=True, text=True, check=True)
+    return {line.split("\t")[0] for line in done.stdout.splitlines() if line.endswith("rounds")}
 
 
 def normal(text: str) -> str:
@@ -82,9 +88,13 @@ def cases(name: str = "*") -> list[Case]:
 
 def write_table(build: pathlib.Path) -> None:
     page = TOP / "docs" / "passes.md"
-    rows = "".join(f"| `{name}` | {what} |\n" for name, what in listed(build).items())
-    text = re.sub(r"^\| `\w+` \|.*\n", "", page.read_text(), flags=re.M)
-    page.write_text(text.replace("|---|---|\n", "|---|---|\n" + rows))
+    rounds = rounding(build)
+    rows = "".join(
+        f"| `{name}` | {'no' if name in rounds else 'yes'} | {what} |\n"
+        for name, what in listed(build).items()
+    )
+    text = re.sub(r"^\| `\w+` \| (yes|no) \|.*\n", "", page.read_text(), flags=re.M)
+    page.write_text(text.replace("|---|---|---|\n", "|---|---|---|\n" + rows))
 
 
 if __name__ == "__main__":

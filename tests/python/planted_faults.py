@@ -322,6 +322,54 @@ FAULTS = (
         "unit api/threads_state",
     ),
     Fault(
+        "silent write",
+        "a program's write to an attribute does not move the epoch that plans look at",
+        "src/run/interp.c",
+        "  object_changed(R[I.a].as.object);\n",
+        "",
+        "test_plans.py -k write_attributes",
+    ),
+    Fault(
+        "silent resize",
+        "a tensor of state gets other sizes and the epoch stays",
+        "src/tensor/tensor.c",
+        "  (void)tensor_data_mut(t);\n  context_state_changed(t->h.ctx);\n",
+        "  (void)tensor_data_mut(t);\n",
+        "test_plans.py -k changes_its_sizes",
+    ),
+    Fault(
+        "set and read",
+        "a plan takes what an attribute held before the call, which sets it",
+        "src/passes/specialise.c",
+        "|| is_set(&r->may, o->type, name))",
+        "|| (is_set(&r->may, o->type, name) && !o))",
+        "test_plans.py -k write_attributes",
+    ),
+    Fault(
+        "lost error",
+        "a plan leaves out dead code that fails",
+        "src/passes/specialise.c",
+        "  g->keeps_errors = true;\n",
+        "",
+        "test_plans.py -k dead_code",
+    ),
+    Fault(
+        "any size",
+        "a plan made for some sizes runs for others",
+        "src/run/executor.c",
+        "t->sizes[i] != f->sizes[i]) ||",
+        "t->sizes[i] < 0) ||",
+        "test_plans.py -k asks_for",
+    ),
+    Fault(
+        "moved geometry",
+        "sizes are assumed although the call changes them in place",
+        "src/passes/specialise.c",
+        "    if (phases[i].needs_geometry && r.may.moves_geometry)\n      continue;\n",
+        "",
+        "test_plans.py -k change_in_the_call",
+    ),
+    Fault(
         "missed deadline",
         "an instruction that jumps back does not look at the clock",
         "src/run/interp.c",
@@ -342,7 +390,7 @@ def checked(command: list[str], cwd: pathlib.Path, env: dict[str, str] | None = 
 
 
 def copy_sources(to: pathlib.Path) -> None:
-    """What git knows, as it is in the working tree; a file that is the same keeps its time."""
+    """Copy the tracked files of the working tree; a file that is the same keeps its time."""
     for name in checked(["git", "ls-files", "-z"], ROOT).split("\0"):
         source, target = ROOT / name, to / name
         if (

@@ -35,7 +35,11 @@ def save(p: Program, module: nn.Module, args: tuple, mode: str, path: str) -> Ca
         exported = exported.run_decompositions() if mode == "core" else exported
         torch.export.save(exported, path)
         return exported.module()
-    made = torch.jit.trace(module, args, check_trace=False) if mode == "trace" else torch.jit.script(module)
+    made = (
+        torch.jit.trace(module, args, check_trace=False)
+        if mode == "trace"
+        else torch.jit.script(module)
+    )
     made = torch.jit.freeze(made) if mode == "freeze" else made
     torch.jit.save(made, path)
     return torch.jit.load(path)
@@ -64,7 +68,7 @@ def difference(got: Any, want: Any) -> str:
 
 
 def check(p: Program, mode: str, folder: str) -> str:
-    """'' when rushlight gives what PyTorch does."""
+    """Compare with PyTorch; return '' if the results agree."""
     import rushlight
 
     torch.manual_seed(7)

@@ -1,4 +1,4 @@
-"""How the networks of programs.py are told of."""
+"""How the networks of programs.py are described."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Program(NamedTuple):
 PROGRAMS: list[Program] = []
 
 
-def program(name: str, make: Callable[[], nn.Module], args: Callable[[], tuple], modes: str = ALL) -> None:
+def program(
+    name: str, make: Callable[[], nn.Module], args: Callable[[], tuple], modes: str = ALL
+) -> None:
     PROGRAMS.append(Program(name, make, args, modes))
 
 

@@ -16,7 +16,11 @@ class GraphAttention(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.project, self.left, self.right = nn.Linear(5, 8, bias=False), nn.Parameter(r(2, 4)), nn.Parameter(r(2, 4))
+        self.project, self.left, self.right = (
+            nn.Linear(5, 8, bias=False),
+            nn.Parameter(r(2, 4)),
+            nn.Parameter(r(2, 4)),
+        )
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         n = x.size(0)
@@ -69,7 +73,9 @@ class PointNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.mlp = nn.Sequential(nn.Conv1d(3, 8, 1), nn.BatchNorm1d(8), nn.ReLU(), nn.Conv1d(8, 8, 1))
+        self.mlp = nn.Sequential(
+            nn.Conv1d(3, 8, 1), nn.BatchNorm1d(8), nn.ReLU(), nn.Conv1d(8, 8, 1)
+        )
         self.align = nn.Linear(8, 9)
 
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
@@ -86,7 +92,9 @@ class PointNet(nn.Module):
         at = torch.stack(picked, 1)
         centres = torch.gather(x, 1, at.unsqueeze(-1).expand(-1, -1, 3))
         near = torch.cdist(centres, x).topk(3, largest=False)[1]
-        groups = torch.gather(x.unsqueeze(1).expand(-1, 4, -1, -1), 2, near.unsqueeze(-1).expand(-1, -1, -1, 3)) - centres.unsqueeze(2)
+        groups = torch.gather(
+            x.unsqueeze(1).expand(-1, 4, -1, -1), 2, near.unsqueeze(-1).expand(-1, -1, -1, 3)
+        ) - centres.unsqueeze(2)
         turn = self.align(self.mlp(x.transpose(1, 2)).max(2)[0]).view(n, 3, 3) + torch.eye(3)
         y = self.mlp((groups.flatten(1, 2) @ turn).transpose(1, 2))
         return y.view(n, 8, 4, 3).amax(-1), at
@@ -101,7 +109,9 @@ class MixtureOfExperts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.gate = nn.Linear(6, 4)
-        self.experts = nn.ModuleList([nn.Sequential(nn.Linear(6, 12), nn.GELU(), nn.Linear(12, 6)) for _ in range(4)])
+        self.experts = nn.ModuleList(
+            [nn.Sequential(nn.Linear(6, 12), nn.GELU(), nn.Linear(12, 6)) for _ in range(4)]
+        )
 
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
         p = self.gate(x).softmax(-1)
@@ -128,7 +138,9 @@ class TabTransformer(nn.Module):
         self.bag = nn.EmbeddingBag(10, 4, mode="mean")
         self.out = nn.Bilinear(4, 4, 2)
 
-    def forward(self, tables: Dict[str, Tensor], numbers: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
+    def forward(
+        self, tables: Dict[str, Tensor], numbers: Tensor, words: Tensor, offsets: Tensor
+    ) -> Tensor:
         parts: List[Tensor] = []
         for name, column in self.columns.items():
             parts.append(column(tables[name]))
@@ -137,14 +149,27 @@ class TabTransformer(nn.Module):
         return self.out(y.mean(1), self.bag(words, offsets))
 
 
-program("tab_transformer", TabTransformer, lambda: ({"a": torch.tensor([1, 4]), "b": torch.tensor([0, 2])}, r(2, 3), torch.tensor([1, 2, 9, 4]),
-                                                     torch.tensor([0, 3])), "script export")
+program(
+    "tab_transformer",
+    TabTransformer,
+    lambda: (
+        {"a": torch.tensor([1, 4]), "b": torch.tensor([0, 2])},
+        r(2, 3),
+        torch.tensor([1, 2, 9, 4]),
+        torch.tensor([0, 3]),
+    ),
+    "script export",
+)
 
 
 class FactorizationMachine(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.v, self.w, self.cross = nn.Embedding(30, 4), nn.EmbeddingBag(30, 1, mode="sum"), nn.Parameter(r(12, 12))
+        self.v, self.w, self.cross = (
+            nn.Embedding(30, 4),
+            nn.EmbeddingBag(30, 1, mode="sum"),
+            nn.Parameter(r(12, 12)),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         e = self.v(x)
@@ -153,7 +178,9 @@ class FactorizationMachine(nn.Module):
         crossed = flat * (flat @ self.cross) + flat
         i, j = torch.triu_indices(3, 3, 1).unbind(0)
         inner = (e[:, i] * e[:, j]).sum(-1)
-        return torch.sigmoid(self.w(x) + pairs + crossed.sum(1, keepdim=True) + inner.sum(1, keepdim=True))
+        return torch.sigmoid(
+            self.w(x) + pairs + crossed.sum(1, keepdim=True) + inner.sum(1, keepdim=True)
+        )
 
 
 program("factorization_machine", FactorizationMachine, lambda: (torch.randint(0, 30, (4, 3)),))
@@ -222,7 +249,11 @@ class Glow(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.scale, self.bias = nn.Parameter(torch.rand(4) + 0.5), nn.Parameter(r(4))
-        self.lower, self.upper, self.diagonal = nn.Parameter(r(4, 4)), nn.Parameter(r(4, 4)), nn.Parameter(r(4))
+        self.lower, self.upper, self.diagonal = (
+            nn.Parameter(r(4, 4)),
+            nn.Parameter(r(4, 4)),
+            nn.Parameter(r(4)),
+        )
         self.net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4))
 
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
@@ -273,17 +304,35 @@ class Losses(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.smooth, self.huber = nn.SmoothL1Loss(beta=0.5), nn.HuberLoss(delta=0.7)
-        self.poisson, self.kl = nn.PoissonNLLLoss(full=True), nn.KLDivLoss(reduction="batchmean", log_target=True)
-        self.hinge, self.cosine, self.soft = nn.HingeEmbeddingLoss(), nn.CosineEmbeddingLoss(margin=0.2), nn.SoftMarginLoss()
+        self.poisson, self.kl = (
+            nn.PoissonNLLLoss(full=True),
+            nn.KLDivLoss(reduction="batchmean", log_target=True),
+        )
+        self.hinge, self.cosine, self.soft = (
+            nn.HingeEmbeddingLoss(),
+            nn.CosineEmbeddingLoss(margin=0.2),
+            nn.SoftMarginLoss(),
+        )
         self.multi = nn.MultiMarginLoss(p=2)
         self.rank = nn.MarginRankingLoss(margin=0.1)
 
     def forward(self, a: Tensor, b: Tensor, sign: Tensor, label: Tensor) -> List[Tensor]:
         p = torch.sigmoid(a)
-        return [self.smooth(a, b), self.huber(a, b), self.poisson(a, b.abs().round()),
-                self.kl(F.log_softmax(a, 1), F.log_softmax(b, 1)), self.hinge(a, sign), self.cosine(a, b, sign[:, 0]), self.soft(a, sign),
-                self.multi(a, label), self.rank(a, b, sign), F.l1_loss(a, b), F.mse_loss(a, b),
-                F.binary_cross_entropy_with_logits(a, p, pos_weight=torch.full([4], 2.0)), F.nll_loss(F.log_softmax(a, 1), label)]
+        return [
+            self.smooth(a, b),
+            self.huber(a, b),
+            self.poisson(a, b.abs().round()),
+            self.kl(F.log_softmax(a, 1), F.log_softmax(b, 1)),
+            self.hinge(a, sign),
+            self.cosine(a, b, sign[:, 0]),
+            self.soft(a, sign),
+            self.multi(a, label),
+            self.rank(a, b, sign),
+            F.l1_loss(a, b),
+            F.mse_loss(a, b),
+            F.binary_cross_entropy_with_logits(a, p, pos_weight=torch.full([4], 2.0)),
+            F.nll_loss(F.log_softmax(a, 1), label),
+        ]
 
 
 program("losses", Losses, lambda: (r(3, 4), r(3, 4), torch.sign(r(3, 4)), torch.tensor([0, 3, 1])))

@@ -17,10 +17,16 @@ class WindowAttention(nn.Module):
     def __init__(self, width: int, heads: int, window: int, shift: int) -> None:
         super().__init__()
         self.heads, self.window, self.shift = heads, window, shift
-        self.norm, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.norm, self.qkv, self.out = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 3 * width),
+            nn.Linear(width, width),
+        )
         self.shift: int = shift
         self.bias = nn.Parameter(r((2 * window - 1) ** 2, heads))
-        at = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
+        at = torch.stack(
+            torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")
+        ).flatten(1)
         apart = (at[:, :, None] - at[:, None]).permute(1, 2, 0) + window - 1
         self.register_buffer("index", apart[..., 0] * (2 * window - 1) + apart[..., 1])
 
@@ -35,7 +41,12 @@ class WindowAttention(nn.Module):
         y = self.norm(x)
         if self.shift > 0:
             y = torch.roll(y, [-self.shift, -self.shift], [1, 2])
-        q, k, v = self.qkv(self.windows(y)).view(-1, area, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        q, k, v = (
+            self.qkv(self.windows(y))
+            .view(-1, area, 3, self.heads, c // self.heads)
+            .permute(2, 0, 3, 1, 4)
+            .unbind(0)
+        )
         scores = q @ k.transpose(-2, -1) / math.sqrt(c / self.heads)
         scores = scores + self.bias[self.index.view(-1)].view(area, area, -1).permute(2, 0, 1)
         if self.shift > 0:
@@ -49,13 +60,21 @@ class WindowAttention(nn.Module):
             n = mask.size(0)
             scores = (scores.view(b, n, self.heads, area, area) + mask.unsqueeze(1)).flatten(0, 1)
         y = self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
-        y = y.view(b, h // self.window, w // self.window, self.window, self.window, c).permute(0, 1, 3, 2, 4, 5).reshape(b, h, w, c)
+        y = (
+            y.view(b, h // self.window, w // self.window, self.window, self.window, c)
+            .permute(0, 1, 3, 2, 4, 5)
+            .reshape(b, h, w, c)
+        )
         if self.shift > 0:
             y = torch.roll(y, [self.shift, self.shift], [1, 2])
         return x + y
 
 
-program("swin", lambda: nn.Sequential(WindowAttention(8, 2, 4, 0), WindowAttention(8, 2, 4, 2)), lambda: (r(2, 8, 8, 8),))
+program(
+    "swin",
+    lambda: nn.Sequential(WindowAttention(8, 2, 4, 0), WindowAttention(8, 2, 4, 2)),
+    lambda: (r(2, 8, 8, 8),),
+)
 
 
 class SqueezeExcite(nn.Module):
@@ -63,9 +82,21 @@ class SqueezeExcite(nn.Module):
 
     def __init__(self, n: int = 6, wide: int = 12) -> None:
         super().__init__()
-        self.expand = nn.Sequential(nn.Conv2d(n, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.SiLU(inplace=True))
-        self.depth = nn.Sequential(nn.Conv2d(wide, wide, 5, padding=2, groups=wide, bias=False), nn.BatchNorm2d(wide), nn.Hardswish(inplace=True))
-        self.squeeze = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(wide, 3, 1), nn.ReLU6(), nn.Conv2d(3, wide, 1), nn.Hardsigmoid())
+        self.expand = nn.Sequential(
+            nn.Conv2d(n, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.SiLU(inplace=True)
+        )
+        self.depth = nn.Sequential(
+            nn.Conv2d(wide, wide, 5, padding=2, groups=wide, bias=False),
+            nn.BatchNorm2d(wide),
+            nn.Hardswish(inplace=True),
+        )
+        self.squeeze = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(wide, 3, 1),
+            nn.ReLU6(),
+            nn.Conv2d(3, wide, 1),
+            nn.Hardsigmoid(),
+        )
         self.project = nn.Sequential(nn.Conv2d(wide, n, 1, bias=False), nn.BatchNorm2d(n))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,29 +104,46 @@ class SqueezeExcite(nn.Module):
         return x + self.project(y * self.squeeze(y))
 
 
-program("efficient", lambda: nn.Sequential(SqueezeExcite(), SqueezeExcite()), lambda: (r(2, 6, 9, 7),))
+program(
+    "efficient", lambda: nn.Sequential(SqueezeExcite(), SqueezeExcite()), lambda: (r(2, 6, 9, 7),)
+)
 
 
 class ConvNeXt(nn.Module):
     def __init__(self, n: int = 6) -> None:
         super().__init__()
         self.depth, self.norm = nn.Conv2d(n, n, 7, padding=3, groups=n), nn.LayerNorm(n, eps=1e-6)
-        self.up, self.down, self.scale = nn.Linear(n, 4 * n), nn.Linear(4 * n, n), nn.Parameter(torch.full((n,), 1e-1))
+        self.up, self.down, self.scale = (
+            nn.Linear(n, 4 * n),
+            nn.Linear(4 * n, n),
+            nn.Parameter(torch.full((n,), 1e-1)),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.depth(x).permute(0, 2, 3, 1)
         return x + (self.down(F.gelu(self.up(self.norm(y)))) * self.scale).permute(0, 3, 1, 2)
 
 
-program("convnext", lambda: nn.Sequential(nn.Conv2d(3, 6, 4, 4), nn.GroupNorm(1, 6), ConvNeXt(), ConvNeXt()), lambda: (r(1, 3, 16, 16),))
+program(
+    "convnext",
+    lambda: nn.Sequential(nn.Conv2d(3, 6, 4, 4), nn.GroupNorm(1, 6), ConvNeXt(), ConvNeXt()),
+    lambda: (r(1, 3, 16, 16),),
+)
 
 
 class ShuffleUnit(nn.Module):
     def __init__(self, n: int = 8) -> None:
         super().__init__()
         h = n // 2
-        self.branch = nn.Sequential(nn.Conv2d(h, h, 1), nn.BatchNorm2d(h), nn.ReLU(), nn.Conv2d(h, h, 3, padding=1, groups=h),
-                                    nn.BatchNorm2d(h), nn.Conv2d(h, h, 1), nn.LeakyReLU(0.1))
+        self.branch = nn.Sequential(
+            nn.Conv2d(h, h, 1),
+            nn.BatchNorm2d(h),
+            nn.ReLU(),
+            nn.Conv2d(h, h, 3, padding=1, groups=h),
+            nn.BatchNorm2d(h),
+            nn.Conv2d(h, h, 1),
+            nn.LeakyReLU(0.1),
+        )
         self.shuffle = nn.ChannelShuffle(2)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -112,10 +160,17 @@ class TimeUNet(nn.Module):
     def __init__(self, n: int = 8) -> None:
         super().__init__()
         self.time = nn.Sequential(nn.Linear(n, 2 * n), nn.SiLU(), nn.Linear(2 * n, 2 * n))
-        self.enter, self.norm1, self.norm2 = nn.Conv2d(1, n, 3, padding=1), nn.GroupNorm(4, n), nn.GroupNorm(4, n)
+        self.enter, self.norm1, self.norm2 = (
+            nn.Conv2d(1, n, 3, padding=1),
+            nn.GroupNorm(4, n),
+            nn.GroupNorm(4, n),
+        )
         self.conv1, self.conv2 = nn.Conv2d(n, n, 3, padding=1), nn.Conv2d(n, n, 3, padding=1)
         self.shift = nn.Linear(2 * n, 2 * n)
-        self.down, self.attend = nn.Conv2d(n, n, 3, 2, 1), nn.MultiheadAttention(n, 2, batch_first=True)
+        self.down, self.attend = (
+            nn.Conv2d(n, n, 3, 2, 1),
+            nn.MultiheadAttention(n, 2, batch_first=True),
+        )
         self.up, self.leave = nn.Conv2d(n, n, 3, padding=1), nn.Conv2d(2 * n, 1, 3, padding=1)
         self.n = n
 
@@ -130,7 +185,9 @@ class TimeUNet(nn.Module):
         z = self.down(y)
         b, c, h, w = z.shape
         flat = z.flatten(2).transpose(1, 2)
-        z = z + self.attend(flat, flat, flat, need_weights=False)[0].transpose(1, 2).view(b, c, h, w)
+        z = z + self.attend(flat, flat, flat, need_weights=False)[0].transpose(1, 2).view(
+            b, c, h, w
+        )
         z = self.up(F.interpolate(z, scale_factor=2.0, mode="nearest"))
         return self.leave(torch.cat([y, z], 1))
 
@@ -168,12 +225,20 @@ class Generator(nn.Module):
         self.first = nn.ConvTranspose2d(6, 8, 4)
         self.norm = nn.BatchNorm2d(8, affine=False)
         self.scale, self.shift = nn.Embedding(3, 8), nn.Embedding(3, 8)
-        self.rest = nn.Sequential(nn.ConvTranspose2d(8, 4, 4, 2, 1, bias=False), nn.InstanceNorm2d(4, affine=True), nn.ReLU(True),
-                                  nn.ConvTranspose2d(4, 3, 3, 2, 1, output_padding=1), nn.PixelShuffle(1), nn.Tanh())
+        self.rest = nn.Sequential(
+            nn.ConvTranspose2d(8, 4, 4, 2, 1, bias=False),
+            nn.InstanceNorm2d(4, affine=True),
+            nn.ReLU(True),
+            nn.ConvTranspose2d(4, 3, 3, 2, 1, output_padding=1),
+            nn.PixelShuffle(1),
+            nn.Tanh(),
+        )
 
     def forward(self, z: Tensor, label: Tensor) -> Tensor:
         x = self.norm(self.first(z[:, :, None, None]))
-        x = F.relu(x * (1 + self.scale(label)[:, :, None, None]) + self.shift(label)[:, :, None, None])
+        x = F.relu(
+            x * (1 + self.scale(label)[:, :, None, None]) + self.shift(label)[:, :, None, None]
+        )
         return self.rest(x)
 
 
@@ -193,7 +258,9 @@ class StyleBlock(nn.Module):
         s = self.style(w).view(b, 1, c, 1, 1) + 1
         weight = self.weight.unsqueeze(0) * s
         weight = weight * torch.rsqrt(weight.square().sum([2, 3, 4], keepdim=True) + 1e-8)
-        y = F.conv2d(x.reshape(1, b * c, h, n), weight.view(b * 5, c, 3, 3), padding=1, groups=b).view(b, 5, h, n)
+        y = F.conv2d(
+            x.reshape(1, b * c, h, n), weight.view(b * 5, c, 3, 3), padding=1, groups=b
+        ).view(b, 5, h, n)
         k = torch.outer(self.kernel, self.kernel)
         k = (k / k.sum()).expand(5, 1, 4, 4)
         y = F.conv2d(F.pad(y, [2, 1, 2, 1], mode="reflect"), k, groups=5)
@@ -206,14 +273,24 @@ program("style_gan", StyleBlock, lambda: (r(2, 4, 8, 8), r(2, 6)))
 class VAE(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.encode = nn.Sequential(nn.Conv2d(1, 4, 3, 2, 1), nn.ELU(), nn.Flatten(), nn.Linear(64, 8))
-        self.decode = nn.Sequential(nn.Linear(4, 64), nn.ELU(), nn.Unflatten(1, (4, 4, 4)), nn.ConvTranspose2d(4, 1, 4, 2, 1), nn.Sigmoid())
+        self.encode = nn.Sequential(
+            nn.Conv2d(1, 4, 3, 2, 1), nn.ELU(), nn.Flatten(), nn.Linear(64, 8)
+        )
+        self.decode = nn.Sequential(
+            nn.Linear(4, 64),
+            nn.ELU(),
+            nn.Unflatten(1, (4, 4, 4)),
+            nn.ConvTranspose2d(4, 1, 4, 2, 1),
+            nn.Sigmoid(),
+        )
 
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
         mean, log_var = self.encode(x).chunk(2, 1)
         z = mean + torch.exp(0.5 * log_var) * torch.randn_like(mean)
         y = self.decode(z)
-        loss = F.binary_cross_entropy(y, x, reduction="sum") - 0.5 * torch.sum(1 + log_var - mean.pow(2) - log_var.exp())
+        loss = F.binary_cross_entropy(y, x, reduction="sum") - 0.5 * torch.sum(
+            1 + log_var - mean.pow(2) - log_var.exp()
+        )
         return y, loss
 
 
@@ -229,7 +306,11 @@ class VectorQuantizer(nn.Module):
 
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         flat = x.permute(0, 2, 3, 1).reshape(-1, 3)
-        far = flat.pow(2).sum(1, keepdim=True) - 2 * flat @ self.codes.weight.t() + self.codes.weight.pow(2).sum(1)
+        far = (
+            flat.pow(2).sum(1, keepdim=True)
+            - 2 * flat @ self.codes.weight.t()
+            + self.codes.weight.pow(2).sum(1)
+        )
         at = far.argmin(1)
         q = self.codes(at).view(x.size(0), x.size(2), x.size(3), 3).permute(0, 3, 1, 2)
         used = F.one_hot(at, 7).float().mean(0)
@@ -242,7 +323,9 @@ program("vq_vae", VectorQuantizer, lambda: (r(2, 3, 4, 4),))
 class SpatialTransformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.locate = nn.Sequential(nn.Conv2d(1, 2, 5), nn.MaxPool2d(2, 2), nn.ReLU(), nn.Flatten(), nn.Linear(50, 6))
+        self.locate = nn.Sequential(
+            nn.Conv2d(1, 2, 5), nn.MaxPool2d(2, 2), nn.ReLU(), nn.Flatten(), nn.Linear(50, 6)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         theta = self.locate(x).view(-1, 2, 3) * 0.1 + torch.eye(2, 3)
@@ -259,7 +342,10 @@ class OpticalFlow(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Conv2d(3, 8, 3, 2, 1)
-        self.gate, self.new = nn.Conv2d(8 + 11, 16, 3, padding=1), nn.Conv2d(8 + 11, 8, 3, padding=1)
+        self.gate, self.new = (
+            nn.Conv2d(8 + 11, 16, 3, padding=1),
+            nn.Conv2d(8 + 11, 8, 3, padding=1),
+        )
         self.flow, self.mask = nn.Conv2d(8, 2, 3, padding=1), nn.Conv2d(8, 36, 1)
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
@@ -271,10 +357,17 @@ class OpticalFlow(nn.Module):
         start = torch.stack([xs, ys]).expand(n, 2, h, w)
         at, hidden = start, torch.tanh(fa)
         for _ in range(2):
-            around = torch.stack(torch.meshgrid(torch.linspace(-1, 1, 3), torch.linspace(-1, 1, 3), indexing="ij"), -1)
+            around = torch.stack(
+                torch.meshgrid(torch.linspace(-1, 1, 3), torch.linspace(-1, 1, 3), indexing="ij"),
+                -1,
+            )
             points = at.permute(0, 2, 3, 1).reshape(n * h * w, 1, 1, 2) + around
             points = 2 * points / torch.tensor([w - 1.0, h - 1.0]) - 1
-            near = F.grid_sample(volume, points, align_corners=True).view(n, h, w, 9).permute(0, 3, 1, 2)
+            near = (
+                F.grid_sample(volume, points, align_corners=True)
+                .view(n, h, w, 9)
+                .permute(0, 3, 1, 2)
+            )
             seen = torch.cat([near, at - start], 1)
             z, k = torch.sigmoid(self.gate(torch.cat([hidden, seen], 1))).chunk(2, 1)
             new = torch.tanh(self.new(torch.cat([k * hidden, seen], 1)))
@@ -351,7 +444,13 @@ program("retina_net", Retina, lambda: (r(1, 3, 32, 32),), "script freeze")
 class Yolo(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.Mish(), nn.MaxPool2d(5, 1, 2), nn.Conv2d(8, 2 * 7, 3, 2, 1))
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 8, 3, 2, 1),
+            nn.BatchNorm2d(8),
+            nn.Mish(),
+            nn.MaxPool2d(5, 1, 2),
+            nn.Conv2d(8, 2 * 7, 3, 2, 1),
+        )
         self.register_buffer("sizes", torch.tensor([[10.0, 13.0], [30.0, 16.0]]))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -389,8 +488,15 @@ class DeformableConv(nn.Module):
                 yy, xx = y0 + dy, x0 + dx
                 weight = (1 - (py - yy).abs()) * (1 - (px - xx).abs())
                 inside = (yy >= 0) & (yy < h) & (xx >= 0) & (xx < w)
-                at = (yy.clamp(0, h - 1) * w + xx.clamp(0, w - 1)).long().view(n, 1, -1).expand(n, c, -1)
-                total = total + x.flatten(2).gather(2, at).view(n, c, 9, h, w) * (weight * inside).unsqueeze(1)
+                at = (
+                    (yy.clamp(0, h - 1) * w + xx.clamp(0, w - 1))
+                    .long()
+                    .view(n, 1, -1)
+                    .expand(n, c, -1)
+                )
+                total = total + x.flatten(2).gather(2, at).view(n, c, 9, h, w) * (
+                    weight * inside
+                ).unsqueeze(1)
         return torch.einsum("nchw,oc->nohw", total.reshape(n, c * 9, h, w), self.weight)
 
 
@@ -400,11 +506,17 @@ program("deformable_conv", DeformableConv, lambda: (r(2, 2, 5, 6),))
 class Siamese(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.PReLU(4), nn.AvgPool2d(2), nn.Flatten(), nn.LazyLinear(6))
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.PReLU(4), nn.AvgPool2d(2), nn.Flatten(), nn.LazyLinear(6)
+        )
         self.body(torch.zeros(1, 1, 10, 10))
 
     def forward(self, a: Tensor, p: Tensor, n: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        x, y, z = (F.normalize(self.body(t), dim=1) for t in (a, p, n)) if not torch.jit.is_scripting() else (a, p, n)
+        x, y, z = (
+            (F.normalize(self.body(t), dim=1) for t in (a, p, n))
+            if not torch.jit.is_scripting()
+            else (a, p, n)
+        )
         return F.triplet_margin_loss(x, y, z), F.cosine_similarity(x, y), F.pairwise_distance(x, z)
 
 
@@ -430,11 +542,17 @@ program("simclr", SimCLR, lambda: (r(4, 6), r(4, 6)))
 class SuperResolution(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(1, 8, 5, padding=2, padding_mode="replicate"), nn.Softplus(), nn.Conv2d(8, 4, 3, padding=1, padding_mode="circular"))
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 8, 5, padding=2, padding_mode="replicate"),
+            nn.Softplus(),
+            nn.Conv2d(8, 4, 3, padding=1, padding_mode="circular"),
+        )
         self.up = nn.PixelShuffle(2)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.up(self.body(x)) + F.interpolate(x, scale_factor=2.0, mode="bicubic", align_corners=False)
+        return self.up(self.body(x)) + F.interpolate(
+            x, scale_factor=2.0, mode="bicubic", align_corners=False
+        )
 
 
 program("super_resolution", SuperResolution, lambda: (r(1, 1, 6, 7),))
@@ -445,7 +563,9 @@ class Mixer(nn.Module):
         super().__init__()
         self.patch = nn.Conv2d(3, 8, 4, 4)
         self.norm1, self.norm2 = nn.LayerNorm(8), nn.LayerNorm(8)
-        self.tokens = nn.Sequential(nn.Linear(16, 12), nn.GELU(approximate="tanh"), nn.Linear(12, 16))
+        self.tokens = nn.Sequential(
+            nn.Linear(16, 12), nn.GELU(approximate="tanh"), nn.Linear(12, 16)
+        )
         self.channels = nn.Sequential(nn.Linear(8, 16), nn.GLU(), nn.Dropout(0.1), nn.Linear(8, 8))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -463,7 +583,10 @@ class MaskedAutoencoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed, self.token = nn.Linear(12, 8), nn.Parameter(r(1, 1, 8))
-        self.block, self.out = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True), nn.Linear(8, 12)
+        self.block, self.out = (
+            nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True),
+            nn.Linear(8, 12),
+        )
 
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
         x = F.unfold(x, 2, stride=2).transpose(1, 2)
@@ -475,7 +598,9 @@ class MaskedAutoencoder(nn.Module):
         y = torch.cat([self.block(y), self.token.expand(n, k - kept, -1)], 1)
         y = self.out(torch.gather(y, 1, back.unsqueeze(-1).expand(-1, -1, 8)))
         mask = (back >= kept).float()
-        return F.fold(y.transpose(1, 2), [6, 6], 2, stride=2), (((y - x) ** 2).mean(-1) * mask).sum() / mask.sum()
+        return F.fold(y.transpose(1, 2), [6, 6], 2, stride=2), (
+            ((y - x) ** 2).mean(-1) * mask
+        ).sum() / mask.sum()
 
 
 program("masked_autoencoder", MaskedAutoencoder, lambda: (r(2, 3, 6, 6),))
@@ -487,7 +612,9 @@ class Segmenter(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 6, 3, 2, 1)
-        self.branches = nn.ModuleList([nn.Conv2d(6, 4, 3, padding=d, dilation=d) for d in (1, 2, 3)])
+        self.branches = nn.ModuleList(
+            [nn.Conv2d(6, 4, 3, padding=d, dilation=d) for d in (1, 2, 3)]
+        )
         self.pool, self.out = nn.Conv2d(6, 4, 1), nn.Conv2d(16, 3, 1)
 
     def forward(self, x: Tensor, target: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
@@ -495,11 +622,23 @@ class Segmenter(nn.Module):
         parts = [F.relu(b(y)) for b in self.branches]
         whole = self.pool(F.adaptive_avg_pool2d(y, [1, 1]))
         parts.append(F.interpolate(whole, size=y.shape[2:], mode="bilinear", align_corners=False))
-        logits = F.interpolate(self.out(torch.cat(parts, 1)), size=x.shape[2:], mode="bilinear", align_corners=True)
+        logits = F.interpolate(
+            self.out(torch.cat(parts, 1)), size=x.shape[2:], mode="bilinear", align_corners=True
+        )
         hot = F.one_hot(target.clamp(min=0), 3).permute(0, 3, 1, 2).float()
         p = logits.softmax(1)
         dice = 1 - (2 * (p * hot).sum([2, 3]) + 1) / (p.sum([2, 3]) + hot.sum([2, 3]) + 1)
-        return logits, dice.mean(), F.cross_entropy(logits, target, weight=torch.tensor([1.0, 2.0, 0.5]), ignore_index=-1, label_smoothing=0.1)
+        return (
+            logits,
+            dice.mean(),
+            F.cross_entropy(
+                logits,
+                target,
+                weight=torch.tensor([1.0, 2.0, 0.5]),
+                ignore_index=-1,
+                label_smoothing=0.1,
+            ),
+        )
 
 
 program("segmenter", Segmenter, lambda: (r(2, 3, 12, 12), torch.randint(-1, 3, (2, 12, 12))))

@@ -18,7 +18,11 @@ class LuongTranslator(nn.Module):
         self.src, self.dst = nn.Embedding(15, 6, padding_idx=0), nn.Embedding(12, 6)
         self.encoder = nn.LSTM(6, 4, bidirectional=True, batch_first=True)
         self.cell = nn.LSTMCell(14, 8)
-        self.score, self.mix, self.out = nn.Linear(8, 8, bias=False), nn.Linear(16, 8), nn.Linear(8, 12)
+        self.score, self.mix, self.out = (
+            nn.Linear(8, 8, bias=False),
+            nn.Linear(16, 8),
+            nn.Linear(8, 12),
+        )
 
     def forward(self, src: Tensor, dst: Tensor) -> Tuple[Tensor, Tensor]:
         memory, (h, c) = self.encoder(self.src(src))
@@ -29,7 +33,9 @@ class LuongTranslator(nn.Module):
         maps: List[Tensor] = []
         for t in range(dst.size(1)):
             state, cell = self.cell(torch.cat([self.dst(dst[:, t]), fed], 1), (state, cell))
-            weights = torch.bmm(self.score(state).unsqueeze(1), memory.transpose(1, 2)).masked_fill(mask, float("-inf"))
+            weights = torch.bmm(self.score(state).unsqueeze(1), memory.transpose(1, 2)).masked_fill(
+                mask, float("-inf")
+            )
             weights = F.softmax(weights, 2)
             fed = torch.tanh(self.mix(torch.cat([torch.bmm(weights, memory).squeeze(1), state], 1)))
             logits.append(self.out(fed))
@@ -37,7 +43,11 @@ class LuongTranslator(nn.Module):
         return torch.stack(logits, 1), torch.stack(maps, 1)
 
 
-program("luong", LuongTranslator, lambda: (torch.tensor([[3, 4, 5, 0], [7, 8, 9, 2]]), torch.randint(0, 12, (2, 5))))
+program(
+    "luong",
+    LuongTranslator,
+    lambda: (torch.tensor([[3, 4, 5, 0], [7, 8, 9, 2]]), torch.randint(0, 12, (2, 5))),
+)
 
 
 class BeamSearch(nn.Module):
@@ -97,7 +107,11 @@ class CRF(nn.Module):
         back: List[Tensor] = []
         for t in range(1, x.size(1)):
             total = torch.logsumexp(total.unsqueeze(2) + self.trans, 1) + e[:, t]
-            gold = gold + self.trans[tags[:, t - 1], tags[:, t]] + e[:, t].gather(1, tags[:, t : t + 1]).squeeze(1)
+            gold = (
+                gold
+                + self.trans[tags[:, t - 1], tags[:, t]]
+                + e[:, t].gather(1, tags[:, t : t + 1]).squeeze(1)
+            )
             values, at = (best.unsqueeze(2) + self.trans).max(1)
             best = values + e[:, t]
             back.append(at)
@@ -119,7 +133,9 @@ class CausalBlock(nn.Module):
     def __init__(self, n_in: int, n_out: int, dilation: int) -> None:
         super().__init__()
         self.pad = 2 * dilation
-        self.conv1 = torch.nn.utils.parametrizations.weight_norm(nn.Conv1d(n_in, n_out, 3, dilation=dilation))
+        self.conv1 = torch.nn.utils.parametrizations.weight_norm(
+            nn.Conv1d(n_in, n_out, 3, dilation=dilation)
+        )
         self.conv2 = nn.Conv1d(n_out, n_out, 3, dilation=dilation)
         self.skip = nn.Conv1d(n_in, n_out, 1) if n_in != n_out else nn.Identity()
 
@@ -128,7 +144,12 @@ class CausalBlock(nn.Module):
         return F.relu(F.relu(self.conv2(F.pad(y, (self.pad, 0)))) + self.skip(x))
 
 
-program("tcn", lambda: nn.Sequential(CausalBlock(3, 6, 1), CausalBlock(6, 6, 2), CausalBlock(6, 4, 4)), lambda: (r(2, 3, 20),), STATIC)
+program(
+    "tcn",
+    lambda: nn.Sequential(CausalBlock(3, 6, 1), CausalBlock(6, 6, 2), CausalBlock(6, 4, 4)),
+    lambda: (r(2, 3, 20),),
+    STATIC,
+)
 
 
 class GatedWave(nn.Module):
@@ -160,23 +181,42 @@ class Decoder(nn.Module):
     def __init__(self, norm_first: bool) -> None:
         super().__init__()
         self.embed = nn.Embedding(20, 16)
-        layer = nn.TransformerDecoderLayer(16, 4, 32, batch_first=True, norm_first=norm_first, activation="gelu")
+        layer = nn.TransformerDecoderLayer(
+            16, 4, 32, batch_first=True, norm_first=norm_first, activation="gelu"
+        )
         self.decoder = nn.TransformerDecoder(layer, 2, nn.LayerNorm(16))
         self.out = nn.Linear(16, 20)
 
     def forward(self, tokens: Tensor, memory: Tensor, memory_padding: Tensor) -> Tensor:
         n = tokens.size(1)
         mask = torch.triu(torch.full((n, n), float("-inf")), 1)
-        y = self.decoder(self.embed(tokens) * 4.0, memory, tgt_mask=mask, memory_key_padding_mask=memory_padding)
+        y = self.decoder(
+            self.embed(tokens) * 4.0, memory, tgt_mask=mask, memory_key_padding_mask=memory_padding
+        )
         return self.out(y)
 
 
 for first in (False, True):
-    program(f"decoder_{'pre' if first else 'post'}_norm", lambda f=first: Decoder(f),
-            lambda: (torch.randint(0, 20, (2, 5)), r(2, 7, 16), torch.tensor([[False] * 7, [False] * 5 + [True] * 2])), "script freeze trace")
-program("transformer", lambda: nn.Transformer(16, 4, 2, 2, 32, batch_first=True), lambda: (r(2, 6, 16), r(2, 4, 16)))
-program("encoder_fast_path", lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2),
-        lambda: (r(2, 6, 16),))
+    program(
+        f"decoder_{'pre' if first else 'post'}_norm",
+        lambda f=first: Decoder(f),
+        lambda: (
+            torch.randint(0, 20, (2, 5)),
+            r(2, 7, 16),
+            torch.tensor([[False] * 7, [False] * 5 + [True] * 2]),
+        ),
+        "script freeze trace",
+    )
+program(
+    "transformer",
+    lambda: nn.Transformer(16, 4, 2, 2, 32, batch_first=True),
+    lambda: (r(2, 6, 16), r(2, 4, 16)),
+)
+program(
+    "encoder_fast_path",
+    lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2),
+    lambda: (r(2, 6, 16),),
+)
 
 
 class RotaryAttention(nn.Module):
@@ -186,10 +226,18 @@ class RotaryAttention(nn.Module):
         super().__init__()
         self.heads, self.kv, self.dim = heads, kv, width // heads
         self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
-        self.q, self.k, self.v = (nn.Linear(width, self.dim * n, bias=False) for n in (heads, kv, kv))
+        self.q, self.k, self.v = (
+            nn.Linear(width, self.dim * n, bias=False) for n in (heads, kv, kv)
+        )
         self.o = nn.Linear(width, width, bias=False)
-        self.up, self.gate, self.down = nn.Linear(width, 40), nn.Linear(width, 40), nn.Linear(40, width)
-        self.register_buffer("freq", 1.0 / 10000.0 ** (torch.arange(0, self.dim, 2).float() / self.dim))
+        self.up, self.gate, self.down = (
+            nn.Linear(width, 40),
+            nn.Linear(width, 40),
+            nn.Linear(40, width),
+        )
+        self.register_buffer(
+            "freq", 1.0 / 10000.0 ** (torch.arange(0, self.dim, 2).float() / self.dim)
+        )
 
     def rotate(self, x: Tensor, start: int) -> Tensor:
         at = torch.arange(start, start + x.size(2), dtype=torch.float)
@@ -208,7 +256,9 @@ class RotaryAttention(nn.Module):
         k, v = torch.cat([past_k, k], 2), torch.cat([past_v, v], 2)
         seen = torch.ones(n, start + n, dtype=torch.bool).tril(start)
         many = self.heads // self.kv
-        a = F.scaled_dot_product_attention(q, k.repeat_interleave(many, 1), v.repeat_interleave(many, 1), attn_mask=seen)
+        a = F.scaled_dot_product_attention(
+            q, k.repeat_interleave(many, 1), v.repeat_interleave(many, 1), attn_mask=seen
+        )
         x = x + self.o(a.transpose(1, 2).reshape(b, n, -1))
         y = self.norm2(x)
         return x + self.down(F.silu(self.gate(y)) * self.up(y)), k, v
@@ -224,7 +274,11 @@ class SelectiveScan(nn.Module):
         super().__init__()
         self.inner = nn.Linear(width, 2 * width)
         self.conv = nn.Conv1d(width, width, 3, groups=width, padding=2)
-        self.step, self.b, self.c = nn.Linear(width, width), nn.Linear(width, state), nn.Linear(width, state)
+        self.step, self.b, self.c = (
+            nn.Linear(width, width),
+            nn.Linear(width, state),
+            nn.Linear(width, state),
+        )
         self.log_a = nn.Parameter(torch.log(torch.arange(1, state + 1).float()).repeat(width, 1))
         self.d, self.out = nn.Parameter(torch.ones(width)), nn.Linear(width, width)
 
@@ -258,9 +312,13 @@ class LongConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         n = x.size(1)
         t = torch.linspace(0, 1, n).unsqueeze(1)
-        k = self.filter(torch.cat([t, torch.sin(6.0 * t), torch.cos(6.0 * t)], 1)) * torch.exp(-3.0 * t)
+        k = self.filter(torch.cat([t, torch.sin(6.0 * t), torch.cos(6.0 * t)], 1)) * torch.exp(
+            -3.0 * t
+        )
         q, v, g = self.project(x).split(x.size(2), 2)
-        y = torch.fft.irfft(torch.fft.rfft(q * v, 2 * n, 1) * torch.fft.rfft(k, 2 * n, 0), 2 * n, 1)[:, :n]
+        y = torch.fft.irfft(
+            torch.fft.rfft(q * v, 2 * n, 1) * torch.fft.rfft(k, 2 * n, 0), 2 * n, 1
+        )[:, :n]
         return self.out(y * torch.sigmoid(g))
 
 
@@ -300,12 +358,19 @@ class Speech(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("window", torch.hann_window(16))
-        self.conv = nn.Sequential(nn.Conv2d(1, 4, 3, (2, 1), 1), nn.BatchNorm2d(4), nn.Hardtanh(0.0, 20.0))
+        self.conv = nn.Sequential(
+            nn.Conv2d(1, 4, 3, (2, 1), 1), nn.BatchNorm2d(4), nn.Hardtanh(0.0, 20.0)
+        )
         self.rnn = nn.GRU(20, 8, bidirectional=True)
         self.out = nn.Linear(16, 6)
 
     def forward(self, wave: Tensor, target: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        s = torch.stft(wave, 16, 8, window=self.window, return_complex=True).abs().clamp(min=1e-5).log()
+        s = (
+            torch.stft(wave, 16, 8, window=self.window, return_complex=True)
+            .abs()
+            .clamp(min=1e-5)
+            .log()
+        )
         y = self.conv(s.unsqueeze(1))
         y = y.permute(3, 0, 1, 2).flatten(2)
         logs = F.log_softmax(self.out(self.rnn(y)[0]), 2)

@@ -414,7 +414,7 @@ class Expressions:
         return repr(self.r.choice(WORDS)) if self.chance(0.6) else f"{self.expr(STR, depth)}[:1]"
 
     def call(self, t: Type, depth: int, pure: bool = False) -> str | None:
-        """A call of a function or method that gives a t."""
+        """Make a call of a function or method that returns a t."""
         found: list[tuple[str, Function]] = [("", f) for f in self.functions]
         for n, u in self.env.items():
             if u[0] == "obj":

@@ -488,7 +488,7 @@ class Idioms(Expressions):
         self.records.append(Record(name, fields, n_defaults))
 
     def function_of_union(self) -> None:
-        """Its parameter is one of several types, which isinstance tells."""
+        """Its parameter is one of several types, which isinstance decides."""
         name, p = self.fresh("f"), self.fresh("p")
         result = self.r.choice((INT, STR, lst(INT)))
         kind = self.r.choice(("Union[int, str, List[int]]", "Any"))

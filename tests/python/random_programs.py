@@ -335,7 +335,7 @@ class Writer(Idioms):
             self.put(f"{n}[{key}] = {self.expr(t[2], 1)}")
 
     def risky(self, depth: int = 0) -> None:
-        """What may raise stands in print()."""
+        """Put code that may raise into print()."""
         if self.loops and self.chance(0.7):
             return self.show()
         choices = []

@@ -4,8 +4,8 @@ values, printed text, errors.
     python tests/python/random_run.py [--first 1 | --today] [--count 500] [--jobs 2] [--no-torch]
     [--census] [--until-found]
 
-Rushlight also runs each program's graph behind passes that the seed chooses: they must change
-nothing.
+Rushlight runs each call twice, the second time by a plan, and each program's graph behind passes
+that the seed chooses: they must change nothing.
 
 A program that differs is made smaller, statement by statement and expression by expression, while
 the difference stays, and printed.  Programs run in processes of their own, so that one that crashes
@@ -43,7 +43,7 @@ NUMBERS = itertools.count()
 HERE = pathlib.Path(__file__).resolve().parent
 BATCH = 500  # programs a process
 SECONDS = 120  # that a program may take, made smaller too
-# What CPython raises where TorchScript says RuntimeError and a text.
+# Exceptions of CPython where TorchScript raises RuntimeError with a text.
 TEXTS = (
     ("list index out of range", "IndexError"),
     ("basic_string::at", "IndexError"),
@@ -112,7 +112,7 @@ def class_of(e: BaseException) -> str:
 
 
 def message_of(e: BaseException) -> str:
-    """What the program itself said, which begins with "! "."""
+    """Return the lines that the program itself printed, which begin with "! "."""
     line = last_line(Exception(e.args[0])) if e.args else ""
     return line[line.index("! ") :].strip() if "! " in line else ""
 
@@ -168,7 +168,7 @@ def passes_of(seed: int) -> list[str]:
 def by_rushlight(
     text: str, calls: list[tuple], passes: list[str]
 ) -> tuple[list[Outcome], list[Outcome]]:
-    """As it is, and behind passes."""
+    """As it is, and behind passes: those of plans, which later calls run, and others."""
     import rushlight
 
     path = pathlib.Path(tempfile.gettempdir()) / f"random_program{os.getpid()}.py"
@@ -182,6 +182,9 @@ def by_rushlight(
     finally:
         path.unlink()
     plain_outcomes = outcomes(f, calls)
+    planned = outcomes(f, calls)  # by the plans that the first round made
+    if planned != plain_outcomes:
+        return plain_outcomes, planned
     try:
         for name in passes:
             graph.run_pass(name)
@@ -375,7 +378,7 @@ class Totals:
 
 
 class Batch:
-    """A process; what it says goes to files, as a pipe that nobody reads would stop it."""
+    """Run a process; its output goes to files, because a full pipe would stop it."""
 
     def __init__(self, first: int, count: int, flags: list[str]) -> None:
         self.first, self.count = first, count

@@ -689,6 +689,19 @@ def quantized(n: int) -> Iterator[Case]:
     yield "_int_mm", (a, b), {}
 
 
+def optimizers(n: int) -> Iterator[Case]:
+    rates = {"lr": 0.02, "weight_decay": 0.03, "maximize": False}
+    adam = {**rates, "beta1": 0.9, "beta2": 0.95, "eps": 1e-6, "amsgrad": True}
+    sgd = {**rates, "momentum": 0.9, "dampening": 0.2, "nesterov": True, "is_first_step": False}
+    steps = [torch.tensor(3.0)] * 3
+    for dtype in FLOATS:
+        lists = [[positive(s, dtype) for s in ((100003,), (17,), (70, 71))] for _ in range(5)]
+        yield "_fused_sgd", (*lists[:3],), sgd
+        yield "_fused_adam", (*lists, steps), adam
+        yield "_fused_adamw", (*lists, steps), adam
+        yield "_fused_adagrad", (*lists[:3], steps), {**rates, "lr_decay": 0.1, "eps": 1e-6}
+
+
 def cases(n: int) -> Iterator[Case]:
     for family in (
         pointwise,
@@ -700,6 +713,7 @@ def cases(n: int) -> Iterator[Case]:
         transforms,
         linear_algebra,
         random_numbers,
+        optimizers,
         quantized,
     ):
         yield from family(n)

@@ -28,7 +28,7 @@ import torch
 
 # Where our text differs from PyTorch's, and why.
 EXPLAINED = {
-    # Casts that nobody uses: PyTorch drops them only where something else could be computed ahead;
+    # Unused casts: PyTorch drops them only where something else could be computed ahead;
     # numbers behind names follow.
     ("sequence/translator.script", "text"),
     ("vision/resamplers.script", "text"),

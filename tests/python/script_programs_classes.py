@@ -315,7 +315,20 @@ def dict_work(d: Dict[str, int], k: str):
         del e[k]
     inverse = {v: q for q, v in e.items()}
     e.clear()
-    return got, other, keys, values, items, popped, has, inverse, len(e), len(d), dict([("x", 1), ("y", 2)]), {i: i * i for i in range(3)}
+    return (
+        got,
+        other,
+        keys,
+        values,
+        items,
+        popped,
+        has,
+        inverse,
+        len(e),
+        len(d),
+        dict([("x", 1), ("y", 2)]),
+        {i: i * i for i in range(3)},
+    )
 
 
 @calls((torch.arange(6.0).view(2, 3), 2), (torch.zeros(1, 1), 1))
@@ -352,7 +365,16 @@ def zips(a: List[int], b: List[str]):
     pairs = {y: x for x, y in zip(a, b)}
     idx = [i for i, _ in enumerate(b)]
     rev = a[::-1]
-    return out, pairs, idx, rev, list(range(5, 0, -2)), any([x > 2 for x in a]), all([x > 0 for x in a]), list(zip(a, b))
+    return (
+        out,
+        pairs,
+        idx,
+        rev,
+        list(range(5, 0, -2)),
+        any([x > 2 for x in a]),
+        all([x > 0 for x in a]),
+        list(zip(a, b)),
+    )
 
 
 @calls((1, 2.5, "a"), (0, 0.0, ""))

@@ -186,9 +186,41 @@ def math_domain(x: float):
 @calls((2, 0.5), (-3, 2.0))
 def numbers(i: int, f: float):
     c = complex(i, f)
-    return (i + f, i * f, i - f, f - i, i**f if i > 0 else 0.0, f**i, i / 2, i // 2, f // 0.3, float(i) == i, i == 2.0, i < f, i >= f,
-            c + i, c * f, abs(c), int(f), float(i), bool(i), bool(f), str(c), c == complex(i, f), -c, round(f), max(i, 3),
-            min(f, 0.25), i if f > 1 else -i, 1e-3, 10**2, 2**-1, 7 & 3, 1 << 4, i != 0 and f != 0)
+    return (
+        i + f,
+        i * f,
+        i - f,
+        f - i,
+        i**f if i > 0 else 0.0,
+        f**i,
+        i / 2,
+        i // 2,
+        f // 0.3,
+        float(i) == i,
+        i == 2.0,
+        i < f,
+        i >= f,
+        c + i,
+        c * f,
+        abs(c),
+        int(f),
+        float(i),
+        bool(i),
+        bool(f),
+        str(c),
+        c == complex(i, f),
+        -c,
+        round(f),
+        max(i, 3),
+        min(f, 0.25),
+        i if f > 1 else -i,
+        1e-3,
+        10**2,
+        2**-1,
+        7 & 3,
+        1 << 4,
+        i != 0 and f != 0,
+    )
 
 
 @calls(torch.tensor(3), torch.tensor(2.7))
@@ -198,7 +230,17 @@ def conversions(x: Tensor):
 
 @calls((7, 3), (-7, 3), (7, -3))
 def int_division(a: int, b: int):
-    return a // b, a % b, float(a) // b, float(a) % b, divmod(a, b), divmod(float(a), float(b)), a / b, int(a / b), math.floor(a / b)
+    return (
+        a // b,
+        a % b,
+        float(a) // b,
+        float(a) % b,
+        divmod(a, b),
+        divmod(float(a), float(b)),
+        a / b,
+        int(a / b),
+        math.floor(a / b),
+    )
 
 
 # -- Slices ---------------------------------------------------------------------------------------------------------------
@@ -206,7 +248,19 @@ def int_division(a: int, b: int):
 
 @calls([0, 1, 2, 3, 4, 5], [])
 def list_slices(x: List[int]):
-    return x[:], x[1:], x[:-1], x[::2], x[1::2], x[-3:], x[-2:-1], x[10:], x[2:1], x[::-1] if False else x[:2] + x[2:], x[:100]
+    return (
+        x[:],
+        x[1:],
+        x[:-1],
+        x[::2],
+        x[1::2],
+        x[-3:],
+        x[-2:-1],
+        x[10:],
+        x[2:1],
+        x[::-1] if False else x[:2] + x[2:],
+        x[:100],
+    )
 
 
 @calls("abcdef", "")
@@ -225,7 +279,18 @@ def tensor_slices(x: Tensor, i: int):
     z[torch.tensor([0, 2])] = torch.tensor([9, 9, 9, 9])
     z[x % 5 == 0] += 1
     z[0, 1:3] = torch.tensor([70, 80])
-    return y, z, x[i - 1 :: 2], x[:, i:].t(), x[i][i], x[..., i], x[None, i], x[:i, :i].sum(), x[[0, 1], [1, 0]], x[:, None, i]
+    return (
+        y,
+        z,
+        x[i - 1 :: 2],
+        x[:, i:].t(),
+        x[i][i],
+        x[..., i],
+        x[None, i],
+        x[:i, :i].sum(),
+        x[[0, 1], [1, 0]],
+        x[:, None, i],
+    )
 
 
 @calls(torch.randn(2, 3, 4))
@@ -238,7 +303,21 @@ def unpacking(x: Tensor):
     parts = x.chunk(2, dim=-1)
     v, i = x.max(dim=-1)
     q = torch.topk(x, 2)
-    return a + b, c - e, n * m * k, f.shape, g.shape, h, s0, s1, parts[0] + parts[1], v, i, q.values, q[1]
+    return (
+        a + b,
+        c - e,
+        n * m * k,
+        f.shape,
+        g.shape,
+        h,
+        s0,
+        s1,
+        parts[0] + parts[1],
+        v,
+        i,
+        q.values,
+        q[1],
+    )
 
 
 # -- Dictionaries of tensors, of lists, of dictionaries ---------------------------------------------------------------------
@@ -359,7 +438,9 @@ class Pyramid(nn.Module):
         return (self.head(y) if y.shape[1] == 80 else y), used, self.sizes
 
 
-calls((torch.ones(1, 1, 20, 20),), (torch.ones(2, 1, 17, 17), ["2"]), (torch.ones(1, 1, 12, 12), []))(Pyramid)
+calls(
+    (torch.ones(1, 1, 20, 20),), (torch.ones(2, 1, 17, 17), ["2"]), (torch.ones(1, 1, 12, 12), [])
+)(Pyramid)
 
 
 class Detector(nn.Module):
@@ -389,8 +470,14 @@ class Detector(nn.Module):
         return boxes[torch.tensor(keep, dtype=torch.long)], keep
 
 
-calls((torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 2.1], [3, 3, 4, 4]]), torch.tensor([0.5, 0.9, 0.1]), 0.5),
-      (torch.zeros(0, 4), torch.zeros(0), 0.5))(Detector)
+calls(
+    (
+        torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 2.1], [3, 3, 4, 4]]),
+        torch.tensor([0.5, 0.9, 0.1]),
+        0.5,
+    ),
+    (torch.zeros(0, 4), torch.zeros(0), 0.5),
+)(Detector)
 
 
 class Sampler(nn.Module):
@@ -400,7 +487,14 @@ class Sampler(nn.Module):
         self.gru = nn.GRU(8, 8, batch_first=True)
         self.out = nn.Linear(8, 11)
 
-    def forward(self, start: Tensor, steps: int, temperature: float = 1.0, top_k: int = 0, greedy: bool = False):
+    def forward(
+        self,
+        start: Tensor,
+        steps: int,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        greedy: bool = False,
+    ):
         tokens = start
         state = torch.zeros(1, start.size(0), 8)
         for _ in range(steps):
@@ -415,7 +509,11 @@ class Sampler(nn.Module):
         return tokens
 
 
-calls((torch.tensor([[1], [2]]), 4), (torch.tensor([[3]]), 3, 0.5, 2), (torch.tensor([[3]]), 3, 1.0, 0, True))(Sampler)
+calls(
+    (torch.tensor([[1], [2]]), 4),
+    (torch.tensor([[3]]), 3, 0.5, 2),
+    (torch.tensor([[3]]), 3, 1.0, 0, True),
+)(Sampler)
 
 
 class Noise(nn.Module):
@@ -432,7 +530,20 @@ class Noise(nn.Module):
         g = torch.normal(0.0, 1.0, [n])
         h = torch.empty(n).uniform_(-1.0, 1.0)
         i = torch.zeros(n).exponential_(2.0)
-        return a, b, c, d, e, f, g, h, i, torch.rand_like(a), torch.randn_like(b), torch.multinomial(a + 0.1, 2, True)
+        return (
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+            i,
+            torch.rand_like(a),
+            torch.randn_like(b),
+            torch.multinomial(a + 0.1, 2, True),
+        )
 
 
 calls(3, 20, 1)(Noise)
@@ -730,8 +841,23 @@ def prints(n: int):
     print("n =", n)
     for i in range(n):
         print(f"{i}: {i * i}")
-    print(torch.arange(n), torch.ones(2, 2), torch.tensor(1.5), torch.tensor([1.5e5, 1e-10]), torch.tensor([True]))
-    print([torch.ones(1)], {"k": torch.zeros(1)}, (1.0, "s"), float("nan"), -float("inf"), 1e-7, 123456789.0, 0.1 + 0.2)
+    print(
+        torch.arange(n),
+        torch.ones(2, 2),
+        torch.tensor(1.5),
+        torch.tensor([1.5e5, 1e-10]),
+        torch.tensor([True]),
+    )
+    print(
+        [torch.ones(1)],
+        {"k": torch.zeros(1)},
+        (1.0, "s"),
+        float("nan"),
+        -float("inf"),
+        1e-7,
+        123456789.0,
+        0.1 + 0.2,
+    )
     return n
 
 
@@ -761,18 +887,52 @@ def any_list(xs: List[Any]) -> Tuple[int, float, str]:
 def complex_work(x: Tensor, inverse: bool):
     z = torch.complex(x, x * 2)
     f = torch.fft.ifft2(z) if inverse else torch.fft.fft2(z)
-    return f.real, f.imag, z.abs(), torch.angle(z), z.conj() * z, torch.view_as_real(z), (z * complex(0, 1)).sum().item(), z.is_complex()
+    return (
+        f.real,
+        f.imag,
+        z.abs(),
+        torch.angle(z),
+        z.conj() * z,
+        torch.view_as_real(z),
+        (z * complex(0, 1)).sum().item(),
+        z.is_complex(),
+    )
 
 
 @calls((torch.tensor([3, 1, 2, 1]),), (torch.tensor([], dtype=torch.long),))
 def ordering(x: Tensor):
     v, i = torch.sort(x, stable=True)
     u, inv, n = torch.unique(x, return_inverse=True, return_counts=True)
-    return v, i, u, inv, n, torch.cumsum(x, 0), torch.bincount(x), x.argsort(), torch.searchsorted(v, x), torch.isin(x, torch.tensor([1, 3]))
+    return (
+        v,
+        i,
+        u,
+        inv,
+        n,
+        torch.cumsum(x, 0),
+        torch.bincount(x),
+        x.argsort(),
+        torch.searchsorted(v, x),
+        torch.isin(x, torch.tensor([1, 3])),
+    )
 
 
 @calls((torch.arange(6).view(2, 3), torch.tensor([1, 0])))
 def gathers(x: Tensor, i: Tensor):
-    return (x.gather(0, i.view(1, 2)), torch.index_select(x, 0, i), torch.where(x > 2, x, -x), x.masked_select(x > 1), torch.take(x, i),
-            torch.zeros(2, 3, dtype=torch.long).scatter_(1, i.view(2, 1), 5), torch.nonzero(x > 3), x.repeat(1, 2), torch.roll(x, 1, 1),
-            torch.flip(x, [0]), F.one_hot(i, 3), torch.tril(x), torch.einsum("ij,kj->ik", x, x), x.diagonal(), torch.cartesian_prod(i, i))
+    return (
+        x.gather(0, i.view(1, 2)),
+        torch.index_select(x, 0, i),
+        torch.where(x > 2, x, -x),
+        x.masked_select(x > 1),
+        torch.take(x, i),
+        torch.zeros(2, 3, dtype=torch.long).scatter_(1, i.view(2, 1), 5),
+        torch.nonzero(x > 3),
+        x.repeat(1, 2),
+        torch.roll(x, 1, 1),
+        torch.flip(x, [0]),
+        F.one_hot(i, 3),
+        torch.tril(x),
+        torch.einsum("ij,kj->ik", x, x),
+        x.diagonal(),
+        torch.cartesian_prod(i, i),
+    )

@@ -20,7 +20,11 @@ class Blocks(nn.Module):
         super().__init__()
         self.scale = 0.5
         self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
-        self.heads = nn.ModuleDict(OrderedDict([("cls", nn.Linear(4, 2)), ("box", nn.Sequential(nn.Linear(4, 3), nn.Tanh()))]))
+        self.heads = nn.ModuleDict(
+            OrderedDict(
+                [("cls", nn.Linear(4, 2)), ("box", nn.Sequential(nn.Linear(4, 3), nn.Tanh()))]
+            )
+        )
         self.act = nn.ReLU()
         self.gates = nn.ParameterList([nn.Parameter(torch.ones(4) * i) for i in range(3)])
 
@@ -86,7 +90,11 @@ class Counter(nn.Module):
         return self.total, self.mean, self.names, self.running, changed
 
 
-calls((torch.tensor([1.0, 2.0]), "a"), (torch.tensor([1.0, 2.0]), "b"), (torch.tensor([3.0, 2.0]), "a"))(Counter)
+calls(
+    (torch.tensor([1.0, 2.0]), "a"),
+    (torch.tensor([1.0, 2.0]), "b"),
+    (torch.tensor([3.0, 2.0]), "a"),
+)(Counter)
 
 
 class Overloads(nn.Module):
@@ -118,7 +126,9 @@ class Attention(nn.Module):
         b, t, c = x.shape
         return x.view(b, t, self.heads, c // self.heads).transpose(1, 2)
 
-    def forward(self, x: Tensor, mask: Optional[Tensor] = None, cache: Optional[Dict[str, Tensor]] = None):
+    def forward(
+        self, x: Tensor, mask: Optional[Tensor] = None, cache: Optional[Dict[str, Tensor]] = None
+    ):
         q, k, v = self.split(self.q(x)), self.split(self.k(x)), self.split(self.v(x))
         if cache is not None:
             if "k" in cache:
@@ -133,8 +143,11 @@ class Attention(nn.Module):
         return out, cache
 
 
-calls((torch.ones(1, 3, 6),), (torch.linspace(0, 1, 12).view(1, 2, 6), torch.tril(torch.ones(2, 2)), {}),
-      (torch.ones(1, 1, 6), None, {"k": torch.ones(1, 2, 4, 3), "v": torch.ones(1, 2, 4, 3)}))(Attention)
+calls(
+    (torch.ones(1, 3, 6),),
+    (torch.linspace(0, 1, 12).view(1, 2, 6), torch.tril(torch.ones(2, 2)), {}),
+    (torch.ones(1, 1, 6), None, {"k": torch.ones(1, 2, 4, 3), "v": torch.ones(1, 2, 4, 3)}),
+)(Attention)
 
 
 class Lstm(nn.Module):
@@ -143,7 +156,9 @@ class Lstm(nn.Module):
         self.cell = nn.LSTMCell(3, 4)
         self.drop = nn.Dropout(0.5)
 
-    def forward(self, xs: Tensor, state: Optional[Tuple[Tensor, Tensor]] = None) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+    def forward(
+        self, xs: Tensor, state: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
         if state is None:
             state = (torch.zeros(xs.size(1), 4), torch.zeros(xs.size(1), 4))
         outs: List[Tensor] = []
@@ -189,6 +204,7 @@ class Printing(nn.Module):
 
 
 calls((torch.ones(2, 2), 2), (torch.zeros(0), 0))(Printing)
+
 
 class Constants(nn.Module):
     limit: Final[int]
@@ -249,4 +265,13 @@ def shapes(x: Tensor, d: int):
     s = list(x.shape)
     s[d] = 1
     y = x.view(-1).unsqueeze(0).expand(2, n * m)
-    return n * m, s, y.size(), x.numel(), x.dim(), x.size(d), x.permute(1, 0).stride(), x.is_contiguous()
+    return (
+        n * m,
+        s,
+        y.size(),
+        x.numel(),
+        x.dim(),
+        x.size(d),
+        x.permute(1, 0).stride(),
+        x.is_contiguous(),
+    )

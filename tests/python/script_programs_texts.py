@@ -68,11 +68,49 @@ calls(("The cat sat", 4), ("cat", 1), ("", 2))(Vocabulary)
 
 @calls("hello", "Hello World 123", "aXbXc", "")
 def text_methods(s: str):
-    return (s.upper(), s.lower(), s.title(), s.swapcase(), s.capitalize(), s.strip("h"), s.lstrip(), s.rstrip("o"), s.find("l"),
-            s.rfind("l"), s.count("l"), s.replace("l", "L"), s.startswith("he"), s.endswith("o"), s.isdigit(), s.isalpha(),
-            s.isalnum(), s.islower(), s.isupper(), s.center(11, "*"), s.ljust(8) + "|", s.rjust(8, "-"), s.zfill(7), s.split("X"),
-            s.partition("o"), s.rpartition("o"), s.splitlines(), s[1:3], s[::-1], s[-2:], len(s), "-".join(list(s)), s + s,
-            s.isspace(), s.istitle(), s.isidentifier(), s.expandtabs(4), s.rsplit("o", 1), s == "hello", s < "i", "ell" in s)
+    return (
+        s.upper(),
+        s.lower(),
+        s.title(),
+        s.swapcase(),
+        s.capitalize(),
+        s.strip("h"),
+        s.lstrip(),
+        s.rstrip("o"),
+        s.find("l"),
+        s.rfind("l"),
+        s.count("l"),
+        s.replace("l", "L"),
+        s.startswith("he"),
+        s.endswith("o"),
+        s.isdigit(),
+        s.isalpha(),
+        s.isalnum(),
+        s.islower(),
+        s.isupper(),
+        s.center(11, "*"),
+        s.ljust(8) + "|",
+        s.rjust(8, "-"),
+        s.zfill(7),
+        s.split("X"),
+        s.partition("o"),
+        s.rpartition("o"),
+        s.splitlines(),
+        s[1:3],
+        s[::-1],
+        s[-2:],
+        len(s),
+        "-".join(list(s)),
+        s + s,
+        s.isspace(),
+        s.istitle(),
+        s.isidentifier(),
+        s.expandtabs(4),
+        s.rsplit("o", 1),
+        s == "hello",
+        s < "i",
+        "ell" in s,
+    )
 
 
 @calls((3, 2.5, "x", True), (-7, 1e10, "", False), (0, float("inf"), "q", True))
@@ -81,7 +119,19 @@ def formatting(i: int, f: float, s: str, b: bool):
     c = "{} / {} / {}".format(i, f, s)
     d = "%d|%s|%f|%5.2f|%x|%e" % (i if i >= 0 else 0, s, f if f < 1e9 else 1.0, 2.5, 255, 12345.678)
     e = str(i) + str(f) + str(b) + str([i, i]) + str((i, s)) + str({s: i})
-    return a, c, d, e, f"{[1, 2]} {(i, f)}", "{0}".format(i), hex(i), oct(i), bin(i), chr(65 + abs(i) % 20), ord("a")
+    return (
+        a,
+        c,
+        d,
+        e,
+        f"{[1, 2]} {(i, f)}",
+        "{0}".format(i),
+        hex(i),
+        oct(i),
+        bin(i),
+        chr(65 + abs(i) % 20),
+        ord("a"),
+    )
 
 
 @calls("12", "-5", "x1", "3.5", "")
@@ -154,7 +204,7 @@ def edit_distance(a: str, b: str) -> int:
 def ngrams(text: str, n: int) -> Dict[str, List[int]]:
     places: Dict[str, List[int]] = {}
     for i in range(len(text) - n + 1):
-        gram = text[i:i + n]
+        gram = text[i : i + n]
         if gram not in places:
             places[gram] = torch.jit.annotate(List[int], [])
         places[gram].append(i)
@@ -199,7 +249,10 @@ class BeamSearch(nn.Module):
 calls((torch.zeros(1, 6), 3, 4), (torch.ones(1, 6), 1, 6))(BeamSearch)
 
 
-@calls((torch.tensor([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]]), 0), (torch.full((4, 4), 2.0), 3))
+@calls(
+    (torch.tensor([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]]), 0),
+    (torch.full((4, 4), 2.0), 3),
+)
 def dijkstra(w: Tensor, start: int) -> List[float]:
     n = w.size(0)
     dist = [math.inf] * n

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
+import random
 import re
 import sys
 import warnings
 from typing import Any
 
 import rushlight
+import rushlight.ir
 import torch
 from op_walk import tensors_of
 from torch.testing._internal import common_utils
@@ -34,15 +37,17 @@ core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 def copied(value: Any) -> Any:
     """The argument again, on memory of its own, with the same strides."""
     if isinstance(value, torch.Tensor):
-        overlaps = any(
+        value = value.detach()
+        if any(
             stride == 0 and size > 1
             for size, stride in zip(value.shape, value.stride(), strict=False)
-        )
-        return (
-            value.detach()
-            if overlaps
-            else value.detach().clone(memory_format=torch.preserve_format)
-        )
+        ):
+            return value
+        made = value.clone()
+        if made.stride() != value.stride():  # it has gaps, which a clone does not keep
+            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+            made.copy_(value)
+        return made
     if type(value) in (list, tuple):
         return type(value)(copied(v) for v in value)
     return value
@@ -104,7 +109,7 @@ def compare(rule: Any, result: Any, args: list[Any]) -> str:
 
 
 def formulas_hold(rule: Any) -> str:
-    """Formulas as Python reads them give the numbers, and the guards hold."""
+    """Check that formulas, evaluated by Python, equal the numbers, and that the guards hold."""
     values = {name: hint for name, (hint, _, _) in rule.symbols.items() if hint is not None}
     for guard in rule.guards:
         if not eval(guard, {}, dict(values)):
@@ -135,6 +140,121 @@ def resized(value: Any, sizes: dict[int, int]) -> Any:
     if type(value) in (list, tuple):
         return type(value)(resized(v, sizes) for v in value)
     return value
+
+
+class Graph:
+    """The text of a graph with one call, whose tensors are inputs of which some facts are known."""
+
+    def __init__(self, seed: str) -> None:
+        self.random = random.Random(seed)
+        self.inputs: list[str] = []
+        self.lines: list[str] = []
+
+    def tensor(self, t: torch.Tensor) -> str:
+        sizes = [str(n) if self.random.random() < 0.6 else "*" for n in t.shape]
+        if t.dim() and self.random.random() < 0.5:
+            sizes.append(f"strides={list(t.stride())}")
+        dtype = rushlight.ir.TensorType.create_from_tensor(t).scalarType()
+        self.inputs.append(f"%i{len(self.inputs)} : {dtype}({', '.join([*sizes, 'device=cpu'])})")
+        return self.inputs[-1].split()[0]
+
+    def node(self, kind: str, made: str) -> str:
+        self.lines.append(f"  %c{len(self.lines)} : {kind} = {made}")
+        return self.lines[-1].split()[0]
+
+    def value(self, v: Any, kind: str) -> str:
+        """The value's name; a float of a Scalar stays one, as in PyTorch."""
+        if isinstance(v, torch.Tensor):
+            if v.layout != torch.strided or v.is_quantized or v.is_nested:
+                raise ValueError("facts are about strided tensors")
+            return self.tensor(v)
+        if v is None:
+            return self.node("NoneType", "prim::Constant()")
+        if isinstance(v, torch.dtype):
+            v = getattr(rushlight, str(v)[6:]).scalar_type
+        if isinstance(v, (bool, int, float, str)):
+            if isinstance(v, float) and not math.isfinite(v):
+                raise ValueError("not written as a number")
+            shown = f'"{v}"' if isinstance(v, str) else repr(int(v) if type(v) is bool else v)
+            kind = {bool: "bool", int: "int", float: "float", str: "str"}[type(v)]
+            return self.node(kind, f"prim::Constant[value={shown}]()")
+        if isinstance(v, (list, tuple)) and v:
+            items = [self.value(item, kind) for item in v]
+            of = next(
+                k
+                for t, k in (
+                    (torch.Tensor, "Tensor"),
+                    (bool, "bool"),
+                    (int, "int"),
+                    (float, "float"),
+                )
+                if isinstance(v[0], t)
+            )
+            return self.node(f"{of}[]", f"prim::ListConstruct({', '.join(items)})")
+        raise ValueError(f"no text for {v!r}")
+
+
+def schema_of(operator: str) -> Any:
+    name, _, overload = operator.partition(".")
+    return next(
+        s for s in torch._C._jit_get_schemas_for_operator(name) if s.overload_name == overload
+    )
+
+
+def facts_difference(operator: str, args: list, kwargs: dict, result: Any, call: str) -> str | None:
+    """What propagation on partial facts says that is not so, or ''; None: it is not asked."""
+    graph = Graph(call)
+    schema = schema_of(operator)
+    if any(str(r.type) != "Tensor" for r in schema.returns):
+        return None
+    try:
+        names = [
+            graph.value(
+                args[i] if i < len(args) else kwargs.get(a.name, a.default_value), str(a.type)
+            )
+            for i, a in enumerate(schema.arguments)
+        ]
+    except (ValueError, StopIteration, AttributeError):
+        return None
+    outs = ", ".join(f"%r{i}" for i in range(len(schema.returns)))
+    typed = ", ".join(f"%r{i} : Tensor" for i in range(len(schema.returns)))
+    text = "\n".join(
+        [
+            f"graph({', '.join(graph.inputs)}):",
+            *graph.lines,
+            f"  {typed} = {schema.name}({', '.join(names)})",
+            f"  return ({outs})",
+        ]
+    )
+    try:
+        parsed = rushlight.ir.parse_ir(text + "\n")
+    except Exception:
+        return None  # numbers where the operator wants another type: the text has no casts
+    parsed.run_pass("propagate_shapes_on_graph")
+    absent = isinstance(result, tuple) and None in [x if x is None else 0 for x in result]
+    for out, made in zip(parsed.outputs(), result if absent else tensors_of(result), strict=True):
+        if made is None:
+            continue
+        kind = out.type()
+        # The text of no dimensions is also that of an unknown rank.
+        sizes, strides = kind.varyingSizes() or None, kind.strides()
+        if kind.scalarType() is None:
+            continue
+        exact = rushlight.ir.TensorType.create_from_tensor(made)
+        if (
+            kind.scalarType() != exact.scalarType()
+            or (sizes is not None and len(sizes) != made.dim())
+            or any(a not in (None, b) for a, b in zip(sizes or [], made.shape, strict=False))
+            or (
+                made.numel()
+                and any(
+                    a != b and n > 1
+                    for a, b, n in zip(strides or [], made.stride(), made.shape, strict=False)
+                )
+            )
+        ):
+            return f"facts {kind.str()}, made {exact.str()} in\n{text}"
+    return ""
 
 
 class Checker:
@@ -195,6 +315,10 @@ class Checker:
                 return
         if not why:
             why = symbolic
+        if not why:
+            facts = facts_difference(plain.operator, args, kwargs, ours, call)
+            self.counts["facts"] += facts is not None
+            why = facts or ""
         elif why and theirs:
             self.counts["kernel refuses"] += 1
             return
@@ -217,7 +341,7 @@ class Checker:
     def generalization(
         self, name: str, args: list[Any], kwargs: dict[str, Any], symbolic: Any
     ) -> str:
-        """Formulas say what the rule says over numbers, for other sizes that pass the guards."""
+        """Compare formulas with the rule over numbers, for other sizes that pass the guards."""
         hints = {
             symbol: hint for symbol, (hint, _, _) in symbolic.symbols.items() if hint is not None
         }
@@ -326,7 +450,7 @@ def check_backward(checker: Checker, only: str = "") -> None:
     for name, make in test_backward_ops.CASES.items():
         if re.search(only, name):
             torch.manual_seed(0)
-            operator = name.partition("#")[0].partition(".")[0]  # the rest says which case it is
+            operator = name.partition("#")[0].partition(".")[0]  # the rest identifies the case
             checker.check(
                 f"aten::{operator}", list(make(test_backward_ops.Draw(torch.float32))), {}
             )

@@ -149,6 +149,22 @@ def test_encoder(norm_first: bool, activation: str, tmp_path: pathlib.Path) -> N
                 assert op_walk.difference(loaded(x, mask), program(x, mask)) == ""
 
 
+def test_nested_tensors_are_converted_and_copied(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x, keep: torch.Tensor):
+            parts = torch._nested_tensor_from_mask(x, keep)
+            wide = parts.to(torch.float64).clone().type_as(parts.double())
+            dense = x.double().type_as(parts)  # nothing of it becomes nested
+            return torch.nested.to_padded_tensor(wide, 7.0), dense, dense.is_nested
+
+    program = torch.jit.script(Net())
+    torch.jit.save(program, str(tmp_path / "nested.pt"))
+    x, keep = heads(2, 4, 8), torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]]).bool()
+    want = program(x, keep)
+    assert want[0].dtype == torch.float64 and not want[2]
+    assert op_walk.difference(rushlight.load(str(tmp_path / "nested.pt"))(x, keep), want) == ""
+
+
 EQUATIONS = [
     ("ij,jk->ik", (3, 4), (4, 5)),
     ("ij,kj", (3, 4), (5, 4)),

@@ -397,7 +397,7 @@ def test_second_derivatives_of_samples(dims: int, padding: str, aligned: bool) -
             torch.testing.assert_close(a, b)
 
 
-# -- Programs that ask for gradients themselves
+# -- Programs that request gradients themselves
 # -------------------------------------------------------------
 
 

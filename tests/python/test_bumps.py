@@ -181,7 +181,7 @@ def version(t: Any) -> int:
 
 @pytest.mark.parametrize("view", ("itself", "a row's view", "a part", "transposed twice"))
 def test_a_view_moves_what_it_is_a_view_of(view: str) -> None:
-    """All who share the memory see the new version, arguments that are read do not."""
+    """All tensors that share the memory get the new version; arguments that are read do not."""
 
     def viewed(space: Any, base: Any) -> Any:
         if view == "itself":

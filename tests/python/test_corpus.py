@@ -77,7 +77,7 @@ def test_by_the_python_module(corpus: pathlib.Path, corpus_tools: pathlib.Path) 
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="RUSHLIGHT_NIGHTLY=1 runs it")
-@pytest.mark.parametrize("option", ["--no-reuse", "--cpu=portable", "--threads=2"])
+@pytest.mark.parametrize("option", ["--no-reuse", "--cpu=portable", "--threads=2", "--plan-first"])
 def test_by_the_command_in_other_ways(command: str, corpus: pathlib.Path, option: str) -> None:
     _, cases = verify(command, corpus, option)
     failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
@@ -225,7 +225,7 @@ OTHER_ERRORS = {"effects/fork_raises"}
 
 
 def test_after_passes(command: str, build: pathlib.Path, corpus: pathlib.Path) -> None:
-    """Programs give what they gave after all passes in a row; nightly, after each one alone."""
+    """Programs have the same results after all passes in a row; nightly, after each one alone."""
     names = passes_of(build)
     for some in ["inline," + ",".join(names), *(names if NIGHTLY else [])]:
         _, cases = verify(command, corpus, "--passes", some)

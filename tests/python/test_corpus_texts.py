@@ -22,7 +22,7 @@ CASES = SHARED / "corpus" / "cases"
 
 
 class Definitions(types.ModuleType):
-    """Stands in for the corpus' `define`: keeps what script() is given, ignores the rest."""
+    """A replacement for the corpus' `define`: keeps what script() is given, ignores the rest."""
 
     def __init__(self) -> None:
         super().__init__("define")
@@ -43,7 +43,7 @@ class Definitions(types.ModuleType):
 
 
 def text_of(path: pathlib.Path) -> str:
-    """The file without modules, and without what is said of cases."""
+    """Return the file without modules, and without the descriptions of cases."""
     source = path.read_text(encoding="utf-8")
     lines = source.split("\n")
     modules = {"Module", "nn.Module", "torch.nn.Module"}

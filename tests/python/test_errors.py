@@ -1,4 +1,4 @@
-"""docs/errors.md: each example says what it says there; the classes of errors."""
+"""docs/errors.md: each example raises the error shown there; the classes of errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 import pytest
 import rushlight
+import rushlight.jit.frontend  # the classes of errors
 from conftest import TOP
 from rushlight import _rushlight
 
@@ -46,3 +47,47 @@ def f(n: int):
         unit.f(0)
     with pytest.raises(RuntimeError, match="list index out of range"):
         unit.f(7)
+
+
+SOURCE = """
+def f(x, y: int, *, k: float): return x + y * k
+def g(x, y: int, w: float = 2.0): return x + y * w
+"""
+REFUSED = [  # function, positional arguments, named ones; a tensor stands for None
+    ("f", (None, 1, 2.0), {}),
+    ("f", (None, 1, 2.0, 3.0), {}),
+    ("f", (None, 1), {"y": 3}),
+    ("f", (None,), {"k": 2.0, "x": 3}),
+    ("f", ("a",), {}),
+    ("g", (), {}),
+    ("g", (None, 1), {"y": 2}),
+    ("g", (None, 1), {"z": 1}),
+    ("g", (None,), {"y": 1, "x": 1}),
+    ("g", (None, 1), {"w": 3.0, "x": 3}),
+    ("g", (None, "1"), {"z": 1}),
+    ("g", (None, 1, 2.0, 3.0), {}),
+]
+
+
+@pytest.mark.parametrize("name, args, named", REFUSED)
+def test_refused_arguments_are_refused_in_pytorchs_words(
+    name: str, args: tuple, named: dict
+) -> None:
+    said = []
+    for module, tensor in ((torch.jit, torch.ones(2)), (rushlight, torch.ones(2))):
+        f = getattr(module.CompilationUnit(SOURCE), name)
+        with pytest.raises(RuntimeError) as refusal:
+            f(*(tensor if a is None else a for a in args), **named)
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
+
+
+def test_what_a_function_takes_in_any_order() -> None:
+    unit = rushlight.CompilationUnit(SOURCE)
+    x = rushlight.ones(2)
+    assert unit.f(x, k=2, y=True).tolist() == [3.0, 3.0]
+    assert unit.g(w=3, y=1, x=x).tolist() == [4.0, 4.0]
+    assert unit.g(x, 1).tolist() == [3.0, 3.0]
+    many = ", ".join(f"a{i}: int = {i}" for i in range(70))
+    f = rushlight.CompilationUnit(f"def f({many}) -> int: return a0 + a69").f
+    assert f(a69=1) == 1 and f(*range(1, 71)) == 71

@@ -129,6 +129,26 @@ def test_optimize_for_inference(tmp_path: pathlib.Path) -> None:
     torch.testing.assert_close(torch.as_tensor(plain(x)[0]), want, rtol=1e-4, atol=1e-4)
 
 
+class Scaled(nn.Module):
+    """A convolution whose result meets constants of float64 without dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.register_buffer("k", torch.tensor(2.0, dtype=torch.float64))
+
+    def forward(self, x):
+        return self.conv(x) * self.k + self.k
+
+
+def test_scalar_tensors_do_not_promote_weights(tmp_path: pathlib.Path) -> None:
+    model, x = loaded(Scaled(), tmp_path / "m.pt"), torch.randn(1, 3, 5, 5)
+    want = torch.as_tensor(model(x))
+    frozen = rushlight.freeze(rushlight.load(tmp_path / "m.pt"))
+    assert "aten::mul" not in str(frozen.graph)
+    torch.testing.assert_close(torch.as_tensor(frozen(x)), want, rtol=1e-5, atol=1e-5)
+
+
 class Views(nn.Module):
     """Attributes that torch keeps in one memory, one of them written to; a tuple that holds one."""
 

@@ -115,3 +115,51 @@ def test_checks_take_texts_and_graphs() -> None:
     for unknown in ("# CHECK-BOGUS: a", "nothing"):
         with pytest.raises(RuntimeError):
             FileCheck().run(unknown, TEXT)
+
+
+def test_types_of_tensors_with_other_facts() -> None:
+    """TensorType.with_sizes and its like give what PyTorch's give."""
+
+    def told(t: Any) -> list[Any]:
+        sizes, device = t.varyingSizes(), t.device()
+        return [
+            t.sizes(),
+            sizes,
+            t.dim(),
+            t.strides() if sizes is not None else None,  # PyTorch keeps strides of other ranks
+            None if device is None else str(device),
+            t.dtype(),
+            [n if n >= 0 else None for n in t.symbolic_sizes() or []],
+        ]
+
+    for make in (
+        lambda T, t: T.get(),
+        lambda T, t: t,
+        lambda T, t: T.get().with_sizes([2, 3]),
+        lambda T, t: T.get().with_sizes([2, None, 4]),
+        lambda T, t: T.get().with_sizes([2, 3]).contiguous(),
+        lambda T, t: T.get().with_device(torch.device("cuda:1")),
+        lambda T, t: T.get().with_dtype(torch.int32),
+        lambda T, t: t.with_sizes([4, 4]),
+        lambda T, t: t.with_device(torch.device("cuda")),
+        lambda T, t: t.with_dtype(torch.float64),
+        lambda T, t: t.contiguous(),
+    ):
+        ours, theirs = rushlight.ir.TensorType, torch._C.TensorType
+        assert told(make(ours, ours.create_from_tensor(X))) == told(
+            make(theirs, theirs.create_from_tensor(X))
+        )
+
+
+def test_facts_come_back_from_text() -> None:
+    for text in (
+        "Float(2, *, device=cuda:0)",
+        "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)",
+        "Double(*, *, *)",
+    ):
+        graph = rushlight.parse_ir(f"graph(%x : {text}):\n  return (%x)")
+        assert f"%x : {text}" in str(graph)
+        facts = next(graph.inputs()).type().facts
+        assert rushlight.ir._rushlight.type_of_facts(*facts).str() == text
+    with pytest.raises(ValueError, match="no device is called 'gpu'"):
+        rushlight.ir.TensorType.get().with_device("gpu")

@@ -22,9 +22,7 @@ def outcome(f: Any, *args: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-KEPT: list[
-    Any
-] = []  # PyTorch runs tasks that nobody waits for after their module is gone, and crashes
+KEPT: list[Any] = []  # PyTorch runs unwaited tasks after their module is freed, and crashes
 
 
 def both(tmp_path: pathlib.Path, module: Any) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ def graph() -> rushlight.Graph:
 
 def test_reading(graph):
     theirs = torch._C.parse_ir(TEXT)
-    assert str(graph) == TEXT  # torch's parser forgets names of what nodes give
+    assert str(graph) == TEXT  # torch's parser forgets the names of nodes' outputs
     for g in (graph, theirs):
         add = g.findNode("aten::add")
         assert [n.kind() for n in g.nodes()] == [

@@ -35,7 +35,7 @@ CASE = Case(1, ["cast"], {"m/code/__torch__.py": b"return 94402233076624"}, [], 
     ("code", "out", "err", "found"),
     [
         (0, "@int 5\n@str sa\n7\n", "", ""),
-        (0, "@int 94402233076624\n7\n", "", ""),  # the program says that number
+        (0, "@int 94402233076624\n7\n", "", ""),  # the program prints that number
         (0, "@int 94402233076625\n7\n", "", "an address in the output: an int"),
         (0, "@Any <C object at 0x55d0c0ffee00>\n7\n", "", "an address in the output: 0x"),
         (0, "@int sa\n7\n", "", "printed 'sa' as int"),

@@ -467,3 +467,13 @@ def test_results_of_300_blocks_in_blocks_share_a_register() -> None:
     )
     m = rushlight.load(program(body))
     assert [m(0), m(1), m(500)] == [1, 2, 501]
+
+
+@pytest.mark.parametrize(("op", "name"), [("//=", "floordiv"), ("@=", "matmul")])
+def test_an_assignment_with_an_operator_that_no_class_has(op: str, name: str) -> None:
+    data = program(
+        "  def forward(self, x: int) -> int:\n    c = __torch__.C.__new__(__torch__.C)\n"
+        f"    c {op} 2\n    return x\n" + C
+    )
+    with pytest.raises(RuntimeError, match=f"aten::{name}"):
+        rushlight.load(data)(1)

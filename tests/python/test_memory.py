@@ -1,4 +1,4 @@
-"""run --memory: the peak that is said before a call holds, and is near to what the call takes."""
+"""run --memory: the predicted peak of a call is kept, and close to what the call takes."""
 
 from __future__ import annotations
 

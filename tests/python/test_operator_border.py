@@ -34,7 +34,7 @@ def test_numbers_that_are_no_dtype(dtype: int) -> None:
 def test_quantized_dtypes_are_for_their_operators() -> None:
     x = ones(3, 4)
     asks = [lambda: ops.sum(x, [0], True, dtype=13), lambda: ops.cumsum(x, 0, dtype=12)]
-    if "torch" not in sys.modules:  # else empty() gives a tensor of torch's, which cannot hold this
+    if "torch" not in sys.modules:  # else empty() returns a tensor of torch's: it cannot hold this
         q = ops.empty([3, 4], dtype=13)
         asks += [lambda: ops.exp(x, out=q), lambda: ops.add(q, x)]
     for ask in asks:

@@ -112,7 +112,7 @@ def test_weights_without_statistics_say_why(page, tmp_path: pathlib.Path) -> Non
     assert (weights["packed"]["min"], weights["packed"]["max"]) == (
         -1.0,
         2.0,
-    )  # the numbers that it stands for
+    )  # the numbers that it represents
     assert all(("bins" in w) != ("why" in w) for w in weights.values())
 
 
@@ -160,7 +160,7 @@ def test_data_of_an_exported_program(page) -> None:
     _, data = split(page(EXPORTED))
     program = data["program"]
     for n in functions_of(data)["__torch__.ExportedProgram.forward"]["nodes"]:
-        if "op" in n:  # every operator stands in the line that it names
+        if "op" in n:  # every operator is on the line that it names
             line = program["sources"][0]["text"].splitlines()[n["at"][1] - 1]
             assert program["ops"][n["op"]]["name"].replace("::", ".") in line
     weight = next(w for w in data["weights"] if w["name"] == "conv.weight")

@@ -1,4 +1,4 @@
-"""The layout of `show --html`'s page (cli/html/layout.js), which knows nothing of a document: run
+"""The layout of `show --html`'s page (cli/html/layout.js), which uses no document: run
 where Node is installed."""
 
 from __future__ import annotations

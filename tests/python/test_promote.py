@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 TABLE = SHARED / "probes" / "promote.tsv"
 SCALARS = {"bool": True, "int": 1, "float": 1.0, "complex": 1 + 0j}
 aten = rushlight.ops.aten
-# A dtype as programs know it: its number.
+# A dtype as programs use it: its number.
 NUMBERS = {
     0: "uint8",
     1: "int8",

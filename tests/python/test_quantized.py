@@ -32,7 +32,7 @@ def engine() -> Any:
 
 
 def agree(program: Any, tmp: pathlib.Path, *args: Any) -> None:
-    """The saved program gives what PyTorch gives."""
+    """The saved program has PyTorch's results."""
     path = tmp / "program.pt"
     torch.jit.save(program, str(path))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The same seed gives the same numbers as PyTorch's CPU generator, bit by bit, and leaves it in the
+"""The same seed draws the same numbers as PyTorch's CPU generator, bit by bit, and leaves it in the
 same state."""
 
 from __future__ import annotations

@@ -84,3 +84,22 @@ def test_groups_compiled_before_run_as_tapes(tally: same_bits.Tally) -> None:
     tally.operator(("hinge_embedding_loss", (x, y, 1.0, 1), {}))
     tally.operator(("binary_cross_entropy", (torch.sigmoid(x), torch.sigmoid(x * 2), None, 0), {}))
     assert len(tally.operators) == 2 and tally.close() == 0, tally.different
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("sizes", [(3, 5), (2, 5, 7), (2, 5, 33, 65), (1, 5, 70, 130)])
+def test_norms_of_16_bits_are_those_of_floats_rounded(
+    sizes: tuple[int, ...], training: bool, dtype: torch.dtype
+) -> None:
+    """Blocks are widened and narrowed one by one: all elements are written, with the same bits."""
+    torch.manual_seed(0)
+    x, channels = torch.randn(sizes).to(dtype), torch.rand(4, 5) + 0.5
+    weight, bias, mean, var = channels
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        args = (x, weight, bias, mean.clone(), var.clone(), training, 0.1, 1e-5, False)
+        return rushlight.ops.aten.batch_norm(*args)
+
+    for layout in (x, x.transpose(0, -1).contiguous().transpose(0, -1)):
+        assert torch.equal(norm(layout), norm(x.float()).to(dtype))

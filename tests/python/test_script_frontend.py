@@ -589,6 +589,14 @@ def annotated_again_inside(jit: Any) -> Any:
     return jit.script(f)
 
 
+def test_the_table_of_names_has_only_paths_of_objects() -> None:
+    from rushlight import _names
+    from rushlight.jit import names
+
+    paths = (_names.KNOWN | _names.MODULES | _names.PYTHON) - {"torch"}
+    assert [path for path in paths if names._at(path) is None] == []
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
 def test_as_torch(fn: Callable[[Any], Any]) -> None:

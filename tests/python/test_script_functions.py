@@ -34,7 +34,7 @@ _numbers = itertools.count()
 
 
 def imported(text: str, folder: pathlib.Path) -> Any:
-    """A module made of a text that stands in a file."""
+    """Make a module of a text that is in a file."""
     name = f"rush_snippet_{next(_numbers)}"
     path = folder / f"{name}.py"
     path.write_text(text, encoding="utf-8")
@@ -76,7 +76,7 @@ def test_every_probe(tmp_path: pathlib.Path) -> None:
     assert not wrong, f"{len(wrong)} of {taken} differ:\n" + "\n".join(wrong)
 
 
-# -- Snippets asked from both
+# -- Snippets that both compile
 # ---------------------------------------------------------------------------------
 
 
@@ -149,7 +149,7 @@ def key_of(error: BaseException) -> Any:
 
 
 def answers(script: Any, text: str, folder: pathlib.Path, capsys: Any) -> list[Any]:
-    """What each call gave: ("ok", value) or ("error", key); one error alone when it does not
+    """Return each call's result: ("ok", value) or ("error", key); one error alone when it does not
     compile."""
     module = imported(PREAMBLE + text.replace("from __future__ import annotations\n", ""), folder)
     if "from __future__" in text:
@@ -214,7 +214,7 @@ def words(answer: list[Any]) -> list[str]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in SNIPPETS if name.startswith("words_")])
 def test_words(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
-    """Messages say what PyTorch's say, and mark the same part of the source."""
+    """Messages equal PyTorch's, and mark the same part of the source."""
     theirs = words(answers(torch.jit.script, SNIPPETS[name], tmp_path, capsys))
     assert theirs and words(answers(rushlight.script, SNIPPETS[name], tmp_path, capsys)) == theirs
 

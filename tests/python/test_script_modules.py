@@ -28,7 +28,7 @@ CLASSES = [
 # PyTorch forgets that a module is one when it comes out of a tuple, and lacks the length of a
 # ParameterList.
 ACCEPTED_HERE = {"Slice", "Slice2", "Modtuple", "TupleUnpackMods", "Len", "EnumerateIdx"}
-REFUSED_HERE = {"IsinstanceModule"}  # isinstance(module, nn.Linear): PyTorch says no without a look
+REFUSED_HERE = {"IsinstanceModule"}  # isinstance(module, nn.Linear): PyTorch returns False
 # Both refuse, for what they meet first.
 OTHER_WORDS = {
     "Params",
@@ -364,7 +364,7 @@ def test_equal_modules_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(sources.Sources, "of_function", counted)
     rushlight.script(deep())
-    asked.clear()  # what an earlier test compiled was not asked for again
+    asked.clear()  # classes that an earlier test compiled are not requested again
     x = torch.randn(2, 5, 8)
     module = deep()
     same(rushlight.script(module)(x), module(x))

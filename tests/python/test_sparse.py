@@ -116,7 +116,7 @@ def both(
     parts: bool = False,
     more: bool = False,
 ) -> None:
-    """What PyTorch gives; where it refuses, so do we, unless `more` is known here."""
+    """Compare with PyTorch; what it refuses is refused, unless `more` is supported here."""
     want = outcome(theirs)
     got = outcome(ours)
     if isinstance(want, Exception):

@@ -113,7 +113,7 @@ def check(got: object, want: object, what: str, close: float = 0.0) -> None:
         pytest.fail(f"{what}: {g[:4]} instead of {w.ravel()[:4]}")
 
 
-# -- Reductions: (tensor, dim) -> tensor, and what numpy says of one row in double
+# -- Reductions: (tensor, dim) -> tensor, and numpy's result for one row in double
 # -----------------------------------------
 
 Reduce = tuple[Callable[..., object], Callable[[Array], object], str]

@@ -104,7 +104,7 @@ def test_snippet(snippet: Snippet) -> None:
 
 
 def told(trace, f, inputs, **options) -> str:
-    """What the tracer says of a function that it refuses."""
+    """Return the tracer's error for a function that it refuses."""
     with pytest.raises(Exception) as caught, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace(f, inputs, **options)

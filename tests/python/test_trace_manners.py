@@ -47,7 +47,7 @@ def rows(x: Any) -> Any:
 
 def normalised(x: Any) -> Any:
     n = x.size(0) * x.size(1)
-    n *= 2  # nobody reads it
+    n *= 2  # it is never read
     return F.group_norm(x[None].expand(2, -1, -1), 2)
 
 

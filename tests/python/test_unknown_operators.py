@@ -1,4 +1,4 @@
-"""Archives with operators that nobody has registered: everything but running the call works."""
+"""Archives with operators that are not registered: everything but running the call works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are no programs: what they are is said, and plain data is shown."""
+"""Files that are no programs: errors name their kind, and plain data is shown."""
 
 from __future__ import annotations
 

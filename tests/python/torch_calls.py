@@ -182,7 +182,7 @@ RENAMED = {
 }
 # Arguments of PyTorch's Python binding alone.
 BINDING = {"requires_grad", "pin_memory", "as_tuple"}
-# What a given result says already.
+# Data that a given result has already.
 FORM = {"dtype", "layout", "device"}
 
 
@@ -356,7 +356,7 @@ def named(name: str, kwargs: dict) -> dict:
 
 
 def returned(name: str, result: Any) -> Any:
-    """Several results by name, as PyTorch's binding gives them."""
+    """Return several results by name, as PyTorch's binding does."""
     kind = getattr(torch.return_types, name, None)
     return kind(result) if kind is not None and isinstance(result, tuple) else result
 

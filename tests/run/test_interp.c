@@ -1,4 +1,4 @@
-/* Graphs as text, run: control flow, liveness, calls, errors. */
+/* Run graphs from text: control flow, liveness, calls, errors. */
 #include "support/graphs.h"
 #include "support/oom.h"
 
@@ -128,7 +128,7 @@ static void counted_loops_take_two_instructions(void **state)
   code_print(&t, c);
   uint32_t n_ins = c->n_ins;
   for (const char *p = text_str(&t); (p = strstr(p, "CHECK")) != NULL; p++)
-    n_ins--; /* debug builds have one behind every store */
+    n_ins--; /* debug builds have a bound-check after every store */
   if (!strstr(text_str(&t), "ADD_INT") || n_ins > 6)
     fail_msg("%s", text_str(&t));
   text_free(&t);
@@ -166,7 +166,7 @@ static void while_loops_compare_and_jump(void **state)
   assert_int_equal(run_int(f, fn, 1, 0), 0);
 }
 
-/* Fibonacci by swapping: carried values form a cycle of moves. */
+/* Compute Fibonacci numbers by swapping: carried values form a cycle of moves. */
 static void carried_values_move_at_once(void **state)
 {
   fixture *f = *state;
@@ -190,7 +190,7 @@ static void carried_values_move_at_once(void **state)
   value_release(args[2]);
 }
 
-/* Every path releases what it does not use: the test context checks that nothing is held. */
+/* Every path releases what it does not use: the test's context checks that nothing is held. */
 static void branches_release_what_they_do_not_use(void **state)
 {
   fixture *f = *state;
@@ -298,7 +298,8 @@ static void calls_survive_any_failed_allocation(void **state)
       st = add(&cx, &p, "forks", fork_text, &fn);
     if (st == RUSH_OK)
       st = function_call(&cx, fn, args, 2, &v);
-    /* An operator that could not be built reads as unknown, and says so when it runs. */
+    /* An operator that could not be compiled is parsed as unknown, and raises an error when it
+     * runs. */
     if (st != RUSH_OK && st != RUSH_ENOMEM && st != RUSH_EUNSUPPORTED)
       fail_msg("%s", cx.err->message);
     program_release(p);

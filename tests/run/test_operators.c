@@ -1,16 +1,18 @@
-/* What every operator of the table leaves behind, by rules that need no list of operators.
+/* Calls every operator of the table and checks its side effects, by rules that need no list of
+ * operators.
  *
- * Each one is called many times with random arguments of its schema's types: tensors, texts,
+ * Each operator is called many times with random arguments of its schema's types: tensors, texts,
  * numbers, and containers of them.  After every call, whether it succeeded or failed:
- *   references  each value on the heap has as many references as the arguments, results and
- *   containers in reach hold; versions    a tensor's version moved where its elements changed, and
- *   only where the schema writes to it (a!); bytes       what is not written has the bytes that it
- *   had, also where the caller drops its own reference while a
- *               view lives on; memory around a written view is kept;
- *   memory      when all is released, as many bytes are live as before, and nobody wrote beside a
- *   block.
- * A new operator of the table is covered without a change here.  RUSH_OPERATORS=name prints what is
- * done with one. */
+ *   references  each value on the heap has as many references as the reachable arguments, results
+ *               and containers hold;
+ *   versions    a tensor's version has changed if its elements have, and only if the schema writes
+ *               to it (a!);
+ *   bytes       memory that is not written keeps its bytes, also if the caller drops its own
+ *               reference while a view lives on; memory around a written view is unchanged;
+ *   memory      when all is released, as many bytes are live as before, and no guard byte beside a
+ *               block has changed.
+ * New operators of the table are covered automatically.  RUSH_OPERATORS=name prints the calls of
+ * one. */
 #include "support/test.h"
 
 #include "base/macros.h"
@@ -35,9 +37,9 @@ typedef struct walk {
   type_store *ts;
   rush_value tensors[N_POOL], strings[N_POOL], lists[N_POOL],
     tuples[N_POOL];    /* the heap items of containers */
-  rush_value *vars;    /* one of them: what the type variables stand for in this call */
+  rush_value *vars;    /* one of them: the type that type variables represent in this call */
   const type *var_type;
-  int n_dims, dtype;   /* of most tensors of this call */
+  int n_dims, dtype;   /* dtype of most tensors of this call */
   int64_t sizes[5];
   const op *op;     /* that is called */
   uint32_t n_wrong; /* operators */
@@ -84,7 +86,7 @@ static int dtype_of_name(walk *w, const char *name)
   return w->dtype;
 }
 
-/* A tensor of small numbers; a view into a larger one, or all of its memory. */
+/* Make a tensor of small numbers: a view into a larger one, or all of its memory. */
 static rush_value make_tensor(walk *w, const char *name)
 {
   const int dtype = dtype_of_name(w, name), n_dims = one_in(w, 5) ? (int)below(w, 3) : w->n_dims;
@@ -205,7 +207,8 @@ static bool make_simple(walk *w, const type *t, rush_value *out)
   }
 }
 
-/* A value of a type that schemas have, new; false: none is made of it here. */
+/* Make a value of a type that schemas have, new; returns false if the type is not supported here.
+ * */
 static bool make(walk *w, const type *t, const char *name, int32_t fixed_len, rush_value *out)
 {
   switch (t->kind) {
@@ -290,7 +293,7 @@ static void choose_theme(walk *w)
 typedef struct census {
   struct seen { heap *h; uint32_t found; } seen[N_SEEN]; /* open addressing */
   uint32_t n;
-  bool is_open; /* something is held that this walk cannot look into */
+  bool is_open; /* something is held that this walk cannot examine */
 } census;
 
 /* True the first time. */
@@ -356,7 +359,7 @@ static void count_value(census *s, rush_value v)
     }
     break;
   }
-  default: /* futures, generators, modules...: theirs is not known here */
+  default: /* futures, generators, modules...: their references are unknown here */
     s->is_open = true;
   }
 }
@@ -377,10 +380,10 @@ static void count_pool(census *s, const walk *w)
 typedef struct kept { /* of a tensor among the arguments, before the call */
   rush_tensor *t;
   rush_tensor *view; /* another reference to the memory, or NULL */
-  rush_tensor *held; /* t, where it is in a list, which may drop it; or NULL */
+  rush_tensor *held; /* t's entry in a list, which may drop it; or NULL */
   storage *st;
   uint32_t arg, version;
-  uint64_t bytes, around; /* hashes of the whole storage, and of what is not in the view */
+  uint64_t bytes, around; /* hashes of the whole storage, and of what is outside of the view */
   int64_t n_elems, offset;
   size_t n_bytes; /* of the storage */
   bool is_written;
@@ -442,7 +445,7 @@ static void keep_tensors(one_call *o)
   }
 }
 
-/* Each operator's first failure is printed; the walk goes on. */
+/* Print each operator's first failure and continue. */
 #define WRONG(o, ...)                                                               \
   ((o)->w->is_wrong ? (void)0                                                       \
                     : (print_error("%s: ", call_text(o)), print_error(__VA_ARGS__), \
@@ -495,7 +498,7 @@ static void check_references(one_call *o)
   }
 }
 
-/* May the operator use the memory of this argument for its results? */
+/* True if the operator may use the memory of this argument for its results. */
 static bool is_given(const one_call *o, const kept *k)
 {
   return o->call.last_use >> k->arg & 1 && !k->view;
@@ -507,7 +510,7 @@ static void check_tensor(one_call *o, const kept *k)
   uint64_t all, around;
 
   if (now != k->st || k->t->st != k->st || (is_given(o, k) && !k->is_written))
-    return; /* set_, resize_, which may have freed it; or the result's memory now */
+    return; /* set_, resize_, which may have freed it; or it is the result's memory now */
   const bool moved = k->st->version != k->version;
   hash_kept(k, &all, &around);
   if (!k->is_written && moved)
@@ -590,14 +593,14 @@ static void drop_pool(walk *w)
   }
 }
 
-/* Bytes that stay live after a call and are not there the first time only. */
+/* Count bytes that stay live after a call, except those of the first time. */
 static bool try_one(walk *w, const op *o, bool print)
 {
   const uint64_t seed = w->seed;
   bool done = false;
   int64_t before = 0, after = 0;
 
-  for (int round = 0; round < 4; round++) { /* what the first rounds keep are caches */
+  for (int round = 0; round < 4; round++) { /* bytes that the first rounds keep are caches */
     before = mem_live_bytes(w->c);
     w->seed = seed;
     w->ts = type_store_of_context(w->c);
@@ -649,8 +652,7 @@ static void walk_op(walk *w, const op *o, tally *t)
     fprintf(stderr, "never: %s.%s\n", o->schema->name, o->schema->overload);
 }
 
-/* Blocks between bytes that nobody else may write to: the walk sees it when the block is given
- * back. */
+/* Allocate blocks between guard bytes: writes beside a block are detected when it is freed. */
 #define GUARD 16 /* bytes on each side, a multiple of the alignment */
 #define GUARD_BYTE 0xa5
 static void *guarded_alloc(void *user, size_t n_bytes)
@@ -714,7 +716,8 @@ static void calls_leave_what_schemas_say(void **state)
   context_release(w.c);
   assert_int_equal(w.n_wrong, 0);
   if (!getenv(
-        "RUSH_OPERATORS")) { /* the others need numbers or shapes that chance does not bring */
+        /* the others need numbers or shapes that random arguments do not have */
+        "RUSH_OPERATORS")) {
     assert_true(t.n_done * 100 > t.n_ops * 80);
     assert_true(t.n_written_done * 100 > t.n_written * 80);
   }

@@ -1,5 +1,5 @@
-/* Erroneous sources and the whole message for each: errors/NAME.py and errors/NAME.out.
- * RUSH_UPDATE=1 writes the .out files anew; the difference is for review. */
+/* Compare the whole message for each erroneous source: errors/NAME.py and errors/NAME.out.
+ * RUSH_UPDATE=1 rewrites the .out files; review the difference. */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static char *read_file(const char *path, size_t *n)
   return text;
 }
 
-/* What compiling f() of the text says. */
+/* Return the error of compiling f() of the text. */
 static char *message_of(const char *name, const char *text, size_t n)
 {
   rush_error err = RUSH_ERROR_INIT;

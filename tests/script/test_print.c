@@ -1,5 +1,5 @@
-/* Graphs as TorchScript: tests/script/code/NAME.py's function f is printed as NAME.txt says
- * (RUSH_UPDATE=1 writes what comes), and all of it, read again, prints the same. */
+/* Print graphs as TorchScript: function f of tests/script/code/NAME.py is printed as in NAME.txt
+ * (RUSH_UPDATE=1 rewrites it), and the whole text, parsed again, prints the same. */
 #include "support/bytes.h"
 #include "support/test.h"
 
@@ -42,7 +42,7 @@ static void compare(const char *name, const char *got)
   free(want);
 }
 
-/* What an archive of the module holds, opened. */
+/* Open an archive of the module; return the content of its code. */
 static rush_module *reload(rush_module *m)
 {
   rush_save_options o = RUSH_SAVE_OPTIONS_INIT;

@@ -1,4 +1,4 @@
-/* Texts through the public functions: compiled at once, added to, all or nothing. */
+/* Test texts through the public functions: compiled at once, added to, all or nothing. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -67,6 +67,55 @@ static void a_failed_text_leaves_nothing(void **state)
   rush_error_clear(&err);
 }
 
+/* The front end of live Python reads the same rows (src/ops/table/names.py). */
+static void texts_know_the_classes_and_functions_of_the_table(void **state)
+{
+  static const char text[] = "import torch\n"
+                             "from torch.nn.modules.utils import _pair\n"
+                             "def f(x: int):\n"
+                             "    with torch.no_grad(), torch.jit.strict_fusion():\n"
+                             "        with torch.autograd.profiler.record_function('f'):\n"
+                             "            torch._assert(x > 0, 'positive')\n"
+                             "            return _pair([x, x + 1])[1]\n";
+  rush_module *m;
+  rush_value v = rush_value_int(-1), out;
+
+  (void)state;
+  assert_int_equal(compile(text, &m), RUSH_OK);
+  assert_int_equal(call(m, "f", 3), 4);
+  assert_int_equal(rush_module_call(m, "f", &v, 1, &out, &err), RUSH_ERAISED);
+  assert_non_null(strstr(err.message, "AssertionError: positive"));
+  rush_module_release(m);
+  rush_error_clear(&err);
+}
+
+static void fields_of_dataclasses_that_may_be_none_are_compared(void **state)
+{
+  static const char text[] = "from dataclasses import dataclass\n"
+                             "from typing import Optional\n"
+                             "@dataclass(order=True)\n"
+                             "class P:\n"
+                             "    a: int\n"
+                             "    b: Optional[int] = None\n"
+                             "def f(x: int):\n"
+                             "    less = P(1, 2) < P(1, x)\n"
+                             "    same = P(1) == P(1)\n"
+                             "    return (2 if less else 0) + (1 if same else 0)\n"
+                             "def g(x: int):\n"
+                             "    return x if P(1, x) < P(1) else 0\n";
+  rush_module *m;
+  rush_value v = rush_value_int(1), out;
+
+  (void)state;
+  assert_int_equal(compile(text, &m), RUSH_OK);
+  assert_int_equal(call(m, "f", 3), 3);
+  assert_int_equal(call(m, "f", 2), 1);
+  assert_int_equal(rush_module_call(m, "g", &v, 1, &out, &err), RUSH_ERAISED);
+  assert_non_null(strstr(err.message, "Cannot compare P with None"));
+  rush_module_release(m);
+  rush_error_clear(&err);
+}
+
 static void errors_name_the_file_and_line(void **state)
 {
   rush_text_options where = RUSH_TEXT_OPTIONS_INIT;
@@ -92,6 +141,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(definitions_are_added),
       cmocka_unit_test(a_failed_text_leaves_nothing),
+      cmocka_unit_test(texts_know_the_classes_and_functions_of_the_table),
+      cmocka_unit_test(fields_of_dataclasses_that_may_be_none_are_compared),
       cmocka_unit_test(errors_name_the_file_and_line),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,12 +2,12 @@
 
 #include "shape/symint.h"
 
-/* Symbolic integers: normal forms, what ranges decide, what guards teach, limits. */
+/* Test symbolic integers: normal forms, what ranges decide, what guards imply, limits. */
 
 typedef struct fixture {
   session *s;
   sym_env *env;
-  symint a, b; /* s0 = 6, s1 = 4, both from 2 on */
+  symint a, b; /* s0 = 6, s1 = 4, both at least 2 */
 } fixture;
 
 typedef void test_body(fixture *f);

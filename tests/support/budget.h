@@ -1,5 +1,5 @@
-/* support/budget.h -- an allocator that gives so many blocks and then none, for contexts made
- * through the public header. */
+/* support/budget.h -- an allocator that fails after a number of blocks, for contexts made through
+ * the public header. */
 #ifndef TEST_SUPPORT_BUDGET_H
 #define TEST_SUPPORT_BUDGET_H
 

@@ -1,4 +1,4 @@
-/* support/bytes.h -- what a saver writes, kept in memory. */
+/* support/bytes.h -- keeps the output of a saver in memory. */
 #ifndef TEST_SUPPORT_BYTES_H
 #define TEST_SUPPORT_BYTES_H
 
@@ -8,10 +8,10 @@
 
 typedef struct bytes {
   char *p;        /* of malloc */
-  size_t n, most; /* most: refuse beyond; 0: none */
+  size_t n, most; /* most: refuse more bytes than this; 0: no limit */
 } bytes;
 
-/* rush_save_options.write; write_user is the bytes. */
+/* A function for rush_save_options.write; write_user is the bytes. */
 static inline bool gather(void *user, const void *data, size_t n)
 {
   bytes *b = user;

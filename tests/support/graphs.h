@@ -1,4 +1,4 @@
-/* support/graphs.h -- functions of programs from graph text. */
+/* support/graphs.h -- makes functions of programs from graph text. */
 #ifndef TEST_SUPPORT_GRAPHS_H
 #define TEST_SUPPORT_GRAPHS_H
 
@@ -16,7 +16,7 @@ typedef struct graph_text {
 
 static inline void release_program(void *p) { program_release(p); }
 
-/* For session_run: the text becomes a function of the program. */
+/* For session_run: make the text a function of the program. */
 static inline void define_graph(session *s, void *arg)
 {
   graph_text *j = arg;

@@ -1,5 +1,5 @@
-/* support/oom.h -- run something with its 1st, 2nd, 3rd ... allocation failing, alone and with all
- * that follow.
+/* support/oom.h -- runs code with its 1st, 2nd, 3rd ... allocation failing, alone and with all
+ * later ones.
  *
  *   OOM_LOOP(cx) {
  *     thing *t = NULL;
@@ -8,11 +8,11 @@
  *     thing_release(t);
  *   }
  *
- * Each round has a new context on an allocator that fails, and at the round's end nothing may be
- * held.  First only the allocation of the round's number fails: what follows must not count on it.
- * After a round in which nothing failed the rounds start again, and every allocation from that
- * number on fails: what reports the failure and cleans up must do without memory.  The loop ends
- * after the second round in which nothing failed.  Do not `break` or `return`. */
+ * Each round has a new context on an allocator that fails, and must hold nothing at its end.  At
+ * first only one allocation of each round fails: later ones succeed.  After a round without a
+ * failure the rounds start again, and every allocation from the round's number on fails: code that
+ * reports the failure and cleans up must not need memory.  The loop ends after the second round
+ * without a failure.  Do not `break` or `return`. */
 #ifndef TEST_SUPPORT_OOM_H
 #define TEST_SUPPORT_OOM_H
 
@@ -58,8 +58,8 @@ static inline bool oom_begin(oom_state *o, call_ctx *cx)
   o->on = o->fired = false;
   o->countdown = o->at = o->round;
   o->round += o->lasting ? 1 + o->round / 32
-                         : 1; /* of those, more and more are left out: what reports them is alike */
-  assert_true(o->round < 1000000); /* something allocates without end */
+                         : 1; /* this many of them are excluded: their reports look alike */
+  assert_true(o->round < 1000000); /* an allocation is repeated without end */
   context_options opt = {.allocator = {oom_alloc, oom_free, o}, .n_threads = 1, .no_cache = true};
   call_ctx_init(cx, test_context(&opt), &o->err);
   o->on = true;
@@ -69,7 +69,7 @@ static inline bool oom_begin(oom_state *o, call_ctx *cx)
 static inline void oom_end(oom_state *o, call_ctx *cx)
 {
   o->on = false;
-  context_release(cx->ctx); /* with what its slots hold: operators, types */
+  context_release(cx->ctx); /* with the content of its slots: operators, types */
   if (o->held)
     fail_msg("allocation %ld%s failed: %zu blocks are held", o->at,
              o->lasting ? " and all after it" : "", o->held);

@@ -25,7 +25,7 @@ static inline context *test_context(const context_options *opt)
   return c;
 }
 
-/* Release a context of which nothing else is left. */
+/* Release a context; check that nothing else of it is left. */
 static inline void test_context_done(context *c)
 {
   mem_stats stats;

@@ -2,7 +2,7 @@
 
 #include "tensor/generator.h"
 
-/* Expectations are PyTorch's: torch.randint(0, 2**62, (1,)) takes 64 bits, small ranges 32. */
+/* Expected numbers are PyTorch's: torch.randint(0, 2**62, (1,)) takes 64 bits, small ranges 32. */
 static void numbers_are_pytorchs(void **state)
 {
   (void)state;

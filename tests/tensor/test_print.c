@@ -4,7 +4,7 @@
 
 #include "tensor/tensor.h"
 
-/* What PyTorch 2.13 prints for the same elements: print(x) of a script, and repr(x). */
+/* Expected texts are PyTorch 2.13's for the same elements: print(x) in a script, and repr(x). */
 typedef struct print_case {
   int dtype, n_dims;
   int64_t sizes[4];

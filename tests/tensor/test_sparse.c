@@ -1,5 +1,5 @@
-/* Sparse tensors: what code that knows nothing of them sees, what their makers check, and that
- * nothing is left behind. */
+/* Test sparse tensors: how they look to code without support for them, what their constructors
+ * check, and that nothing leaks. */
 #include "support/oom.h"
 
 #include "tensor/sparse.h"
@@ -24,7 +24,7 @@ static int teardown(void **state)
   return 0;
 }
 
-/* int64 [n_rows, n], or [n] where n_rows is 0. */
+/* Make int64 [n_rows, n], or [n] if n_rows is 0. */
 static rush_tensor *ints(call_ctx *cx, int64_t n_rows, int64_t n, const int64_t *from)
 {
   rush_tensor *t;
@@ -42,7 +42,7 @@ static rush_tensor *ones(call_ctx *cx, int64_t n)
   return t;
 }
 
-/* A tensor of two coordinates, or NULL with the status. */
+/* Make a tensor of two coordinates; NULL and the status on failure. */
 static rush_status make_coo(call_ctx *cx, const int64_t *coordinates, const int64_t *sizes,
                             rush_tensor **out)
 {

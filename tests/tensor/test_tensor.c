@@ -30,7 +30,7 @@ static rush_tensor *make(int dtype, int n_dims, const int64_t *sizes)
   return t;
 }
 
-/* 0, 1, 2, ... in row-major order. */
+/* Make 0, 1, 2, ... in row-major order. */
 static rush_tensor *iota(int dtype, int n_dims, const int64_t *sizes)
 {
   rush_tensor *t = make(dtype, n_dims, sizes);
@@ -72,7 +72,7 @@ static void promotion_is_pytorchs(void **state)
   assert_int_equal(promote_result(&q), RUSH_COMPLEX32);
 }
 
-/* Expectations are PyTorch's conversions of the same floats. */
+/* Expected values are PyTorch's conversions of the same floats. */
 static void narrow_floats_round_as_pytorch(void **state)
 {
   (void)state;
@@ -125,7 +125,7 @@ static void every_dtype_converts_to_every_other(void **state)
         continue;
       rush_tensor *b = NULL;
       assert_int_equal(tensor_to_dtype(&cx, a, to, &b), RUSH_OK);
-      rush_tensor *c = NULL; /* back to float64, whatever b is */
+      rush_tensor *c = NULL; /* back to float64, whatever the dtype of b */
       assert_int_equal(tensor_to_dtype(&cx, b, RUSH_FLOAT64, &c), RUSH_OK);
       for (int i = 0; i < 6; i++)
         assert_true(at(c, i) == (from == RUSH_BOOL || to == RUSH_BOOL ? i != 0 : i));
@@ -222,8 +222,8 @@ static void layouts_are_preserved_as_pytorch_does(void **state)
   assert_int_equal(tensor_new_like(&cx, a, RUSH_FLOAT32, &b), RUSH_OK);
   assert_true(tensor_same_geometry(a, b));
   tensor_release(b);
-  /* An expanded, transposed view: strides (0, 1, 4) of sizes (3, 4, 2) give (1, 3, 12)?  No: torch
-   * says empty_like(torch.empty(2, 4).t().expand(3, 4, 2)).stride() == (8, 1, 4). */
+  /* An expanded, transposed view with strides (0, 1, 4) and sizes (3, 4, 2): as in torch,
+   * empty_like(torch.empty(2, 4).t().expand(3, 4, 2)).stride() is (8, 1, 4), not (1, 3, 12). */
   int64_t s[] = {3, 4, 2}, st[] = {0, 1, 4};
   rush_tensor *v = NULL;
   assert_int_equal(tensor_as_strided(&cx, a, 3, s, st, 0, &v), RUSH_OK);

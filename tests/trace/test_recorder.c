@@ -1,5 +1,5 @@
-/* Graphs that the recorder builds: frames become methods, unused nodes go, names follow PyTorch's.
- * */
+/* Test the recorder's graphs: frames become methods, unused nodes are removed, names follow
+ * PyTorch's. */
 #include "support/test.h"
 
 #include "ir/graph.h"
@@ -22,7 +22,7 @@ static const type *add_module(session *s, program *p, const char *name)
   return t;
 }
 
-/* A module with `inner`, which has `w`; both in a new program. */
+/* Make a module with `inner`, which has `w`; both in a new program. */
 static void set_up(session *s, fixture *f)
 {
   f->p = program_new(s, f->c);
@@ -64,7 +64,7 @@ static void frames_become_methods_body(session *s, void *arg)
   traced y = add_node(s, f, "aten::mm", outside, recorder_attribute(s, f->r, "inner.w"));
   add_node(s, f, "aten::neg", y, 0); /* unused */
   assert_int_equal(recorder_close(s, f->r, 0), 0);
-  recorder_open(s, f->r, "inner"); /* a call without nodes leaves nothing */
+  recorder_open(s, f->r, "inner"); /* a call without nodes is dropped */
   recorder_close(s, f->r, 0);
   traced z = add_node(s, f, "aten::mm", y, x);
   recorder_set_name(s, f->r, z, "x");

@@ -1,4 +1,4 @@
-/* Calls of operators and functions, recorded (trace/sensor.h), run again on other values. */
+/* Record calls of operators and functions (trace/sensor.h), and run them again on other values. */
 #include "support/test.h"
 
 #include "module/module.h"
@@ -71,7 +71,8 @@ static rush_value list_of(fixture *f, rush_value a, rush_value b)
   return keep(f, v);
 }
 
-/* What the trace became, called. */
+/* End the trace, call the module that it becomes and return the result; its graph contains `holds`.
+ * */
 static rush_value run(fixture *f, rush_value *outputs, uint32_t n_outputs, rush_value *args,
                       uint32_t n, const char *holds)
 {
@@ -241,7 +242,7 @@ static void a_graph_text_becomes_a_function(void **state)
   end(&f);
 }
 
-/* A trace on a context whose allocations fail, one after the other. */
+/* Trace in a context whose allocations fail, one after the other. */
 static rush_status trace_something(call_ctx *cx)
 {
   static const int64_t sizes[2] = {2, 2};

@@ -21,7 +21,7 @@ static void parse_and_print(session *s, void *arg)
   schema_print(&j->printed, j->sc);
 }
 
-/* Every schema that PyTorch registers comes back byte for byte. */
+/* Every schema that PyTorch registers is printed byte for byte as it was parsed. */
 static void all_schemas_round_trip(void **state)
 {
   (void)state;

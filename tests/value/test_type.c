@@ -1,4 +1,4 @@
-/* Types: how large and deep they may be, and comparing classes with interfaces that refer to each
+/* Test types: limits of size and depth, and comparing classes with interfaces that refer to each
  * other. */
 #include "support/test.h"
 
@@ -6,7 +6,7 @@
 
 #define N_LEVELS 20000
 
-/* Class i fits interface i as `needs` says of the pairs i + 1 and others. */
+/* Make class i fit interface i as `needs` has the pairs i + 1 and others. */
 static enum needs { NEXT_TWICE, NEXT_UNTIL_THE_END, IN_A_RING, ONE_OF_TWO, ONE_OF_TWO_BAD } needs;
 static const type *classes[N_LEVELS + 1], *faces[N_LEVELS + 1];
 static uint32_t n_looks;
@@ -45,7 +45,7 @@ static type_store *begin(context *c, uint32_t n)
     snprintf(name, sizeof name, "%u", i);
     classes[i] = type_new_named(ts, TYPE_CLASS, name, NULL, 0);
     faces[i] = type_new_named(ts, TYPE_INTERFACE, name, NULL, 0);
-    ((type *)classes[i])->cls = (class_info *)ts; /* only its being there counts */
+    ((type *)classes[i])->cls = (class_info *)ts; /* only its existence matters */
     ((type *)faces[i])->cls = (class_info *)ts;
   }
   n_looks = 0;
@@ -74,7 +74,7 @@ static void an_assumption_that_fails_is_looked_at_again(void **state)
   (void)state;
   context *c = test_context(NULL);
   type_store *ts = begin(c, 9);
-  needs = ONE_OF_TWO; /* 2 is assumed first, and 4 found when it fails */
+  needs = ONE_OF_TWO; /* 2 is assumed first, and 4 is found when that fails */
   assert_true(below(0));
   needs = ONE_OF_TWO_BAD;
   assert_false(below(0));

@@ -30,7 +30,7 @@ def nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Te
 def samples(
     start: float, size: float, n_out: int, ratio: int, n: int, dtype: torch.dtype
 ) -> torch.Tensor:
-    """[n_out, n]: what each of n elements gives to each bin."""
+    """Return [n_out, n]: the weight of each of n elements in each bin."""
     n_samples = ratio if ratio > 0 else int(torch.ceil(torch.tensor(size / n_out, dtype=dtype)))
     inside_bin = (torch.arange(n_samples, dtype=dtype) + 0.5) / max(n_samples, 1)
     at = (torch.arange(n_out, dtype=dtype)[:, None] + inside_bin) * (size / n_out) + start
@@ -74,7 +74,7 @@ def define() -> None:
         "pooled_width, "
         "int sampling_ratio, bool aligned) -> Tensor",
     )
-    # never called here: torchvision gives qnms a fake, and scripts name box_iou_rotated
+    # never called here: torchvision registers a fake for qnms, and scripts name box_iou_rotated
     torch.library.define(
         "torchvision::qnms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
     )

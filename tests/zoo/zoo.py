@@ -248,7 +248,7 @@ def child(name: str, folder: pathlib.Path) -> int:
 
 
 def is_flat(results: list[np.ndarray]) -> bool:
-    """Nothing in the results tells one input from another."""
+    """True if the results do not depend on the input."""
     floats = [r.astype(np.float64) for r in results if r.dtype.kind == "f" and r.size > 1]
     return bool(floats) and all(np.ptp(r) <= 1e-6 * np.abs(r).max() for r in floats)
 

@@ -19,43 +19,40 @@ def _signature(f: Any, owner: Any) -> str:
 
 def _fits(have: Any, wanted: Any) -> bool:
     """True if calls of the interface's method can call the class's."""
-    given, taken = (
-        [t for _, t, _, _ in wanted.arguments[1:]],
-        [t for _, t, _, _ in have.arguments[1:]],
-    )
-    names = [[a[0] for a in f.arguments[1:]] for f in (have, wanted)]
-    return (
-        names[0] == names[1]
-        and all(g.isSubtypeOf(t) for g, t in zip(given, taken, strict=True))
-        and have.result.isSubtypeOf(wanted.result)
-    )
+    given, taken = wanted.arguments[1:], have.arguments[1:]
+    if [a[0] for a in given] != [a[0] for a in taken]:
+        return False
+    fits = all(g[1].isSubtypeOf(t[1]) for g, t in zip(given, taken, strict=True))
+    return fits and have.result.isSubtypeOf(wanted.result)
 
 
 def not_compatible(of: Any, interface: Any) -> str:
     """Return why objects of the class do not implement the interface."""
-    said = f"Object of type {of} is not compatible with interface {interface.annotation_str}\n"
+    shown = interface.annotation_str
+    said = f"Object of type {of} is not compatible with interface {shown}\n"
     for name in interface.methods:
         have, wanted = of.method(name), interface.method(name)
         if have is None:
             return (
-                f"{said}Class '{of}' does not have method '{name}' but interface "
-                f"'{interface.annotation_str}' does\n"
+                f"{said}Class '{of}' does not have method '{name}' but interface '{shown}' does\n"
             )
         if not _fits(have, wanted):
             return (
-                f"{said}Method on class '{of}' (1) is not compatible with interface "
-                f"'{interface.annotation_str}' (2)\n"
+                f"{said}Method on class '{of}' (1) is not compatible with interface '{shown}' (2)\n"
                 f"  (1) {_signature(have, of)}\n  (2) {_signature(wanted, interface)}\n"
             )
     return said
 
 
-_WHOLE = (
-    kinds.T_INT,
-    kinds.T_FLOAT,
-    kinds.T_BOOL,
-    kinds.T_TENSOR,
-)  # lists of these are converted at once
+# lists of these are converted at once
+_WHOLE = (kinds.T_INT, kinds.T_FLOAT, kinds.T_BOOL, kinds.T_TENSOR)
+_PLAIN: dict[int, Any] = {
+    kinds.T_INT: int,
+    kinds.T_FLOAT: (int, float),
+    kinds.T_BOOL: bool,
+    kinds.T_STRING: str,
+    kinds.T_COMPLEX: complex,
+}
 
 
 def _cannot(value: Any, t: Any) -> str | None:
@@ -66,36 +63,22 @@ def _cannot(value: Any, t: Any) -> str | None:
         return f"Cannot cast {value} to None"
     if kind == kinds.T_OPTIONAL:
         return None if value is None else _cannot(value, t.elems[0])
-    if kind in (kinds.T_LIST, kinds.T_TUPLE, kinds.T_DICT) and not (
-        kind == kinds.T_LIST and t.elems[0].kind_number in _WHOLE
-    ):
+    is_whole = kind == kinds.T_LIST and t.elems[0].kind_number in _WHOLE
+    if kind in (kinds.T_LIST, kinds.T_TUPLE, kinds.T_DICT) and not is_whole:
         try:
-            items = (
-                [item for pair in dict(value).items() for item in pair]
-                if kind == kinds.T_DICT
-                else list(value)
-            )
+            items: Any = dict(value).items() if kind == kinds.T_DICT else list(value)
+            items = [x for pair in items for x in pair] if kind == kinds.T_DICT else items
         except (TypeError, ValueError) as error:
             return f"{type(error).__name__}: {error}"
         if kind == kinds.T_TUPLE and len(items) != len(t.elems):
             return None
         whys = (_cannot(item, t.elems[i % len(t.elems)]) for i, item in enumerate(items))
         return next((why for why in whys if why is not None), None)
-    plain: dict[int, Any] = {
-        kinds.T_INT: int,
-        kinds.T_FLOAT: (int, float),
-        kinds.T_BOOL: bool,
-        kinds.T_STRING: str,
-        kinds.T_COMPLEX: complex,
-    }
-    if (
-        kind in plain
-        and isinstance(value, plain[kind])
-        and not (kind == kinds.T_INT and not -(2**63) <= value < 2**63)
-    ):
+    if kind not in (*_PLAIN, kinds.T_LIST):
         return None
-    if kind not in (*plain, kinds.T_LIST):
-        return None
+    if isinstance(value, _PLAIN.get(kind, ())):
+        if kind != kinds.T_INT or -(2**63) <= value < 2**63:
+            return None
     return (
         f"Unable to cast Python instance of type {type(value)} to C++ type '?' "
         "(#define PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
@@ -138,16 +121,10 @@ def _attribute_type(module: Any, name: str) -> Any:
 def converted(module: Any, name: str, value: Any) -> Any:
     """Convert a value as torch does for the attribute: bools from values with a truth value, tuples
     from lists."""
-    t = _attribute_type(module, name)
-    if (
-        t is not None
-        and t.kind_number == kinds.T_BOOL
-        and (value is None or hasattr(type(value), "__bool__"))
-    ):
+    kind = getattr(_attribute_type(module, name), "kind_number", None)
+    if kind == kinds.T_BOOL and (value is None or hasattr(type(value), "__bool__")):
         return bool(value)
-    if t is not None and t.kind_number == kinds.T_TUPLE and isinstance(value, list):
-        return tuple(value)
-    return value
+    return tuple(value) if kind == kinds.T_TUPLE and isinstance(value, list) else value
 
 
 def assigned(module: Any, name: str, value: Any) -> bool:
@@ -177,11 +154,8 @@ def attribute_error(module: Any, name: str, value: Any) -> str:
         )
     if t.kind_number == kinds.T_INTERFACE:
         of = entry().classes.known_type(type(value))
-        said = not_an_object(value) if of is None else not_compatible(of, t)
-        return f"Could not cast attribute '{name}' to type {t.annotation_str}: {said}"
-    why = (
-        _cannot(value, t)
-        or _bad_attribute(value, t)
-        or f"Unable to cast {value} to {t.annotation_str}"
-    )
+        why: Any = not_an_object(value) if of is None else not_compatible(of, t)
+    else:
+        why = _cannot(value, t) or _bad_attribute(value, t)
+    why = why or f"Unable to cast {value} to {t.annotation_str}"
     return f"Could not cast attribute '{name}' to type {t.annotation_str}: {why}"

@@ -24,6 +24,18 @@ def _tensor_class() -> Any:
     return getattr(sys.modules.get("torch"), "Tensor", ())
 
 
+def add_property(define: Any, t: Any, name: str, member: property) -> list[Any]:
+    """Declare a property's methods and return them."""
+    parts = (("getter", member.fget), ("setter", member.fset))
+    made = [
+        define(unwrapped(fn), f"__{name}_{part}", self_type=t)
+        for part, fn in parts
+        if fn is not None
+    ]
+    t.add_property(name, made[0], made[1] if len(made) > 1 else None)
+    return made
+
+
 class Classes:
     """Classes of one unit, each compiled at its first use."""
 
@@ -64,11 +76,8 @@ class Classes:
         torch = sys.modules.get("torch")
         if torch is not None and issubclass(cls, torch.nn.Module):
             return None
-        if (
-            issubclass(cls, BaseException)
-            or cls.__module__ == "builtins"
-            or not self._is_plain(cls)
-        ):
+        is_builtin = issubclass(cls, BaseException) or cls.__module__ == "builtins"
+        if is_builtin or not self._is_plain(cls):
             return None
         if dataclasses.is_dataclass(cls):
             from .dataclass import refuse_unregistered
@@ -95,15 +104,12 @@ class Classes:
     @staticmethod
     def _is_plain(cls: type) -> bool:
         """True if it can be a script class: written in Python, with no base but object."""
-        routines = [
-            m
+        if decorator_flags.is_ignored(cls) or issubclass(cls, (tuple, list, dict)):
+            return False
+        return all(
+            hasattr(m, "__code__") or hasattr(m, "__func__")
             for m in cls.__dict__.values()
             if callable(m) or isinstance(m, (staticmethod, classmethod))
-        ]
-        return (
-            not decorator_flags.is_ignored(cls)
-            and all(hasattr(m, "__code__") or hasattr(m, "__func__") for m in routines)
-            and not issubclass(cls, (tuple, list, dict))
         )
 
     # -- Enums and NamedTuples
@@ -132,19 +138,16 @@ class Classes:
                 f"Unsupported annotation: NamedTuple {cls.__name__} has a field of its own type"
             )
         self._open.add(cls)
+        names = getattr(sys.modules.get(cls.__module__), "__dict__", {})
         try:
-            return self._named_tuple_of(
-                cls, Either(getattr(sys.modules.get(cls.__module__), "__dict__", {}), asking)
-            )
+            return self._named_tuple_of(cls, Either(names, asking))
         finally:
             self._open.discard(cls)
 
     def _named_tuple_of(self, cls: Any, scope: Any) -> Any:
-        annotations = {
-            k: v
-            for c in reversed(cls.__mro__)
-            for k, v in c.__dict__.get("__annotations__", {}).items()
-        }
+        annotations: dict[str, Any] = {}
+        for c in reversed(cls.__mro__):
+            annotations |= c.__dict__.get("__annotations__", {})
         tensor = self._entry.types.simple(kinds.T_TENSOR)
         defaults = getattr(cls, "_field_defaults", {})
         fields = []
@@ -168,23 +171,16 @@ class Classes:
 
     def _field_type(self, cls: Any, annotation: Any, scope: Any) -> Any:
         forward = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
-        if (
-            isinstance(forward, str)
-            and forward.isidentifier()
-            and scope.find(forward, scope) is scope
-        ):
-            known = forward in ("Tensor", "Any")
-            if not known:
-                raise UnknownTypeError(
-                    f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely "
-                    f"due to partial support for "
-                    "ForwardRef parameters in NamedTuples, see #95858. Issue occurred at "
-                )
+        said = f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}"
+        is_name = isinstance(forward, str) and forward.isidentifier()
+        if is_name and forward not in ("Tensor", "Any") and scope.find(forward, scope) is scope:
+            raise UnknownTypeError(
+                f"{said}. Likely due to partial support for ForwardRef parameters in NamedTuples, "
+                "see #95858. Issue occurred at "
+            )
         t = self._entry.types.of(annotation, scope)
         if t is None:
-            raise ValueError(
-                f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}"
-            )
+            raise ValueError(said)
         return t
 
     # -- Interfaces
@@ -193,9 +189,8 @@ class Classes:
     def _interface(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")
         is_module = torch is not None and issubclass(cls, torch.nn.Module)
-        t = self._entry.unit.add_class(
-            qualified_name(cls), kinds.C_MODULE_INTERFACE if is_module else kinds.C_INTERFACE, cls
-        )
+        kind = kinds.C_MODULE_INTERFACE if is_module else kinds.C_INTERFACE
+        t = self._entry.unit.add_class(qualified_name(cls), kind, cls)
         self._types[cls] = t
         self.recent.append(cls)
         for name, fn in list(cls.__dict__.items()):
@@ -231,41 +226,25 @@ class Classes:
             scope.extra = names
             return self._entry.define(fn, *args, scope=scope, **kwargs)
 
-        if (
-            decorator_flags.modifier(member) == decorator_flags.DROP
-            or name == "__new__"
-            or (isinstance(member, FunctionType) and member.__name__ not in cls.__dict__)
-        ):
+        if name == "__new__" or decorator_flags.modifier(member) == decorator_flags.DROP:
             return
-        if isinstance(member, staticmethod):
+        is_function = isinstance(member, FunctionType)
+        if is_function and member.__name__ not in cls.__dict__:
+            return
+        if isinstance(member, (staticmethod, classmethod)):
+            flag = kinds.STATIC if isinstance(member, staticmethod) else kinds.CLASS_METHOD
             fn = unwrapped(member.__func__)
             if not decorator_flags.is_ignored(fn):
-                define(fn, name, self_type=t, flags=kinds.STATIC)
-        elif isinstance(member, classmethod):
-            fn = unwrapped(member.__func__)
-            if not decorator_flags.is_ignored(fn):
-                define(fn, name, self_type=t, flags=kinds.CLASS_METHOD)
+                define(fn, name, self_type=t, flags=flag)
         elif isinstance(member, property):
-            if decorator_flags.is_ignored(member.fget) or name in getattr(
-                cls, "__jit_unused_properties__", ()
-            ):
+            unused = getattr(cls, "__jit_unused_properties__", ())
+            if decorator_flags.is_ignored(member.fget) or name in unused:
                 return
-            getter = define(unwrapped(member.fget), f"__{name}_getter", self_type=t)
-            setter = (
-                define(unwrapped(member.fset), f"__{name}_setter", self_type=t)
-                if member.fset is not None
-                else None
-            )
-            t.add_property(name, getter, setter)
-        elif isinstance(member, FunctionType) and not decorator_flags.is_ignored(member):
+            add_property(define, t, name, member)
+        elif is_function and not decorator_flags.is_ignored(member):
             define(unwrapped(member), name, self_type=t)
-        elif isinstance(member, FunctionType) and decorator_flags.is_dropped(member):
-            define(
-                unwrapped(member),
-                name,
-                self_type=t,
-                drop_body=decorator_flags.UNUSED_CALL,
-            )
+        elif is_function and decorator_flags.is_dropped(member):
+            define(unwrapped(member), name, self_type=t, drop_body=decorator_flags.UNUSED_CALL)
 
     def attribute(self, cls: Any, name: str) -> Any:
         """Return an attribute of the class's objects that its type does not have."""
@@ -274,19 +253,12 @@ class Classes:
             return None
         if isinstance(member, classmethod):
             return (kinds.HIDDEN, f"class method '{name}' cannot be called in TorchScript")
-        if (
-            member is not None
-            and not callable(member)
-            and not isinstance(member, (property, staticmethod))
-        ):
-            known = self._types[cls].qualified
-            why = (
-                f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a "
-                f"class attribute "
-            )
-            why += (
-                "which currently is not supported. Consider converting this to an instance "
-                "attribute."
-            )
-            return (kinds.HIDDEN, why)
-        return None
+        is_method = callable(member) or isinstance(member, (property, staticmethod))
+        if member is None or is_method:
+            return None
+        return (
+            kinds.HIDDEN,
+            f"'{self._types[cls].qualified}' object has no attribute or method '{name}'. '{name}' "
+            "is defined as a class attribute which currently is not supported. Consider converting "
+            "this to an instance attribute.",
+        )

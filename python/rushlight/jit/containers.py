@@ -9,54 +9,18 @@ from typing import Any
 from .. import _rushlight
 from . import kinds
 from .entry import entry
-from .functions import ScriptFunction
-from .scope import Scope
 
 
 def _type_of(value: Any) -> Any:
-    types = entry().types
+    types, is_list = entry().types, isinstance(value, list)
     if not value:  # nothing says of what
-        tensor = types.simple(kinds.T_TENSOR)
-        return (
-            types.list_of(tensor)
-            if isinstance(value, list)
-            else types.dict_of(types.simple(kinds.T_STRING), tensor)
-        )
+        tensor, key = types.simple(kinds.T_TENSOR), types.simple(kinds.T_STRING)
+        return types.list_of(tensor) if is_list else types.dict_of(key, tensor)
     t = types.infer(value)
     if isinstance(t, str):
-        raise _rushlight.Error(
-            f"Unable to infer type of {'list' if isinstance(value, list) else 'dictionary'}: {t}"
-        )
+        what = "list" if is_list else "dictionary"
+        raise _rushlight.Error(f"Unable to infer type of {what}: {t}")
     return t
-
-
-_LIST = (
-    "def append(l: List[_E0], x: _E0):\n    l.append(x)\ndef clear(l: List[_E0]):\n    l.clear()\n"
-)
-_DICT = (
-    "def put(d: Dict[_E0, _E1], k: _E0, v: _E1):\n    d[k] = v\ndef clear(d: Dict[_E0, "
-    "_E1]):\n    d.clear()\n"
-)
-_made: dict[Any, dict[str, ScriptFunction]] = {}
-
-
-def _functions(t: Any) -> dict[str, ScriptFunction]:
-    """Return the functions that change containers of the type."""
-    if t not in _made:
-        d = entry()
-        text = _LIST if len(t.elems) == 1 else _DICT
-        source = d.sources.of_text("container", text)
-        scope = Scope(names={f"_E{i}": elem for i, elem in enumerate(t.elems)})
-        names = [
-            (line, word.split()[1].partition("(")[0])
-            for line, word in enumerate(text.splitlines(), 1)
-            if word.startswith("def")
-        ]
-        _made[t] = {
-            name: ScriptFunction(d.unit.define(f"__torch__.{name}", source, line, scope))
-            for line, name in names
-        }
-    return _made[t]
 
 
 class _Held:
@@ -69,6 +33,7 @@ class _Held:
         self._c = entry().unit.hold(value, self._type)
 
     def _item(self, value: Any, of: int) -> Any:
+        """Return the value as the program's, of the type of an item (a key)."""
         try:
             return entry().unit.hold(value, self._type.elems[of])
         except TypeError:
@@ -86,8 +51,8 @@ class _Held:
 
     _fill: Callable[[Any], None]  # adds all of a plain container
 
-    def _op(self, name: str, *args: Any) -> Any:
-        return _functions(self._type)[name](self, *args)
+    def _op(self, name: str, *args: Any) -> None:
+        _rushlight.call_operator(f"aten::{name}", self._c, *args)
 
     def __len__(self) -> int:
         return len(self._python())
@@ -143,8 +108,7 @@ class ScriptList(_Held):
         return value in self._python()
 
     def append(self, value: Any) -> None:
-        self._item(value, 0)
-        self._op("append", value)
+        self._op("append", self._item(value, 0))
 
     def extend(self, values: Any) -> None:
         values = list(values)
@@ -183,9 +147,7 @@ class ScriptDict(_Held):
         return self._python()[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._item(key, 0)
-        self._item(value, 1)
-        self._op("put", key, value)
+        self._op("_set_item", self._item(key, 0), self._item(value, 1))
 
     def __delitem__(self, key: Any) -> None:
         self._item(key, 0)

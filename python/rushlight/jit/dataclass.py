@@ -10,48 +10,7 @@ from typing import Any
 
 from .scope import Scope
 
-
-def _annotation(scope: Scope, field: Any, number: int) -> str:
-    if isinstance(field.type, str):
-        return field.type
-    t = field.type.type if isinstance(field.type, dataclasses.InitVar) else field.type
-    assert scope.locals is not None
-    scope.locals[f"_type_{number}"] = t
-    return f"_type_{number}"
-
-
-def _init(cls: Any, scope: Scope) -> str:
-    if any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(cls)):
-        raise NotImplementedError(
-            "Default factory initializers are not supported in TorchScript dataclasses"
-        )
-    params, body, given = ["self"], list[str](), list[str]()
-    kept = {
-        f.name for f in dataclasses.fields(cls)
-    }  # others are arguments of __post_init__, or the class's own
-    for i, f in enumerate(cls.__dataclass_fields__.values()):
-        is_argument = isinstance(f.type, dataclasses.InitVar)
-        if f.name not in kept and not is_argument:
-            continue
-        if f.init:
-            default = "" if f.default is dataclasses.MISSING else f" = {f.default!r}"
-            params.append(f"{f.name}: {_annotation(scope, f, i)}{default}")
-            (given if is_argument else body).append(
-                f.name if is_argument else f"    self.{f.name} = {f.name}"
-            )
-        elif f.default is not dataclasses.MISSING:
-            body.append(f"    self.{f.name} = {f.default!r}")
-    if hasattr(cls, "__post_init__"):
-        body.append(f"    self.__post_init__({', '.join(given)})")
-    return f"def __init__({', '.join(params)}):\n" + "\n".join(body or ["    pass"]) + "\n"
-
-
-_ORDER = {
-    "__lt__": ("<", False),
-    "__le__": ("<", True),
-    "__gt__": (">", False),
-    "__ge__": (">", True),
-}
+_METHODS = ("__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
 def _is_optional(t: Any) -> bool:
@@ -60,36 +19,21 @@ def _is_optional(t: Any) -> bool:
     return type(None) in typing.get_args(t)
 
 
-def _compare(name: str, cls: Any) -> str:
-    """Compare fields in turn: None equals only None, and has no order."""
-    op, last = _ORDER.get(name, ("!=", True))
-    inner = ["if val1 != val2:", "    return False"]
-    if name in _ORDER:
-        inner = [
-            f"if val1 {op} val2:",
-            "    return True",
-            f"elif val2 {op} val1:",
-            "    return False",
-        ]
-    one = (
-        f"raise TypeError('Cannot compare {cls.__name__} with None')"
-        if name in _ORDER
-        else "return False"
-    )
-    lines = [f"def {name}(self, other: _cls) -> bool:"]
-    for f in dataclasses.fields(cls):
-        if not f.compare:
-            continue
-        lines += [f"    val1 = self.{f.name}", f"    val2 = other.{f.name}"]
-        if not _is_optional(f.type):
-            lines += ["    " + line for line in inner]
-            continue
-        lines += [
-            "    if val1 is not None and val2 is not None:",
-            *("        " + line for line in inner),
-        ]
-        lines += ["    elif (val1 is None) != (val2 is None):", f"        {one}"]
-    return "\n".join([*lines, f"    return {last}", ""])
+def _fields(cls: Any, scope: Scope) -> tuple[Any, ...]:
+    """Return the rows of Unit.dataclass_method; types that are objects get names in the scope."""
+    kept, rows = {f.name for f in dataclasses.fields(cls)}, []
+    for i, f in enumerate(cls.__dataclass_fields__.values()):
+        is_argument = isinstance(f.type, dataclasses.InitVar)
+        if f.name not in kept and not is_argument:
+            continue  # the class's own
+        annotation = f.type
+        if not isinstance(annotation, str):
+            annotation = f"_type_{i}"
+            scope.locals[annotation] = f.type.type if is_argument else f.type  # type: ignore[index]
+        value = None if f.default is dataclasses.MISSING else repr(f.default)
+        is_compared, is_optional = f.compare and not is_argument, _is_optional(f.type)
+        rows.append((f.name, annotation, value, is_argument, f.init, is_compared, is_optional))
+    return tuple(rows)
 
 
 def _is_generated(method: Any) -> bool:
@@ -109,10 +53,19 @@ def synthesize(entry: Any, cls: Any, t: Any) -> set[str]:
         names=getattr(sys.modules.get(cls.__module__), "__dict__", {}),
         local_names={"_cls": cls, cls.__name__: cls},
     )
-    for name in ("__init__", "__eq__", *_ORDER):
+    if "__init__" in generated and any(
+        f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(cls)
+    ):
+        raise NotImplementedError(
+            "Default factory initializers are not supported in TorchScript dataclasses"
+        )
+    fields = _fields(cls, scope) if generated & {*_METHODS} else ()
+    for name in _METHODS:
         if name not in generated:
             continue
-        text = _init(cls, scope) if name == "__init__" else _compare(name, cls)
+        text = entry.unit.dataclass_method(
+            cls.__name__, "_cls", name, fields, hasattr(cls, "__post_init__")
+        )
         try:
             ast.parse(text)
         except SyntaxError as error:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping
 from types import FunctionType
-from typing import Any, Optional
+from typing import Any
 
 from .. import _rushlight
 from . import decorator_flags, decorators, frontend, futures, kinds, runtime
@@ -19,72 +19,6 @@ from .qualified_name import qualified_name
 from .scope import Asking, Scope
 from .sources import Sources, unwrapped
 from .types import Types
-
-# Context managers of torch that are TorchScript themselves.
-_PRELUDE = """
-class {0}:
-    def __init__(self) -> None:
-        self.prev = False
-
-    def __enter__(self) -> None:
-        self.prev = torch.is_grad_enabled()
-        torch.set_grad_enabled({1})
-
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        torch.set_grad_enabled(self.prev)
-"""
-
-
-_RECORD = """
-class {0}:
-    def __init__(self, name: str, args: Optional[str] = None) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        self.name = self.name
-
-
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        self.name = self.name
-"""
-
-_FUSING = """
-class {0}:
-    def __init__(self) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        pass
-"""
-
-# Functions of torch that have their own TorchScript, by the path of the Python function: texts of
-# one function each.
-_NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
-_FUNCTIONS = {
-    "torch.nn.modules.utils._list_with_default": [
-        "def list_with_default(out_size: List[int], defaults: List[int]):\n    assert "
-        "len(defaults) > len(out_size)\n    return out_size\n"
-    ],
-    "torch.nn.functional.assert_int_or_pair": [
-        "def _assert_int_or_pair(vals: List[int], name: str, message: str):\n    pass\n"
-    ],
-    "torch._assert": [
-        "def _assert(condition: bool, message: str):\n    assert condition, message\n",
-        "def _assert(condition: Tensor, message: str):\n    assert bool(condition), message\n",
-    ],
-    "torch._check": [
-        "def _check(cond: bool, message: str = ''):\n    assert cond, message\n",
-        "def _check(cond: Tensor, message: str = ''):\n    assert bool(cond), message\n",
-    ],
-    **{
-        f"torch.nn.modules.utils.{name}": [_NTUPLE.format(name, n, t) for t in ("float", "int")]
-        for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)
-    },
-}
 
 
 def _has_type_comment(fn: Any) -> bool:
@@ -144,17 +78,12 @@ class Entry:
         self.classes = Classes(self)
         self.types = Types(self.unit, self.classes)
         self.names = Names(self)
-        self._functions: weakref.WeakKeyDictionary[Any, ScriptFunction] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._overloaded: weakref.WeakKeyDictionary[Any, list[ScriptFunction]] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._used_overloads: dict[
-            str, list[Any]
-        ] = {}  # declarations that have found their function
-        self._declared: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        self._prelude: dict[Any, Any] = {}
+        # by the Python function
+        self._functions: MutableMapping[Any, ScriptFunction] = weakref.WeakKeyDictionary()
+        self._overloaded: MutableMapping[Any, list[ScriptFunction]] = weakref.WeakKeyDictionary()
+        self._declared: MutableMapping[Any, Any] = weakref.WeakKeyDictionary()
+        # declarations that have found their function
+        self._used_overloads: dict[str, list[Any]] = {}
         self._depth = 0
 
         self.unit.set_wrapper(futures.wrap)
@@ -165,29 +94,24 @@ class Entry:
             (futures.fork, "fork"),
             (futures.wait, "wait"),
             (runtime.isinstance_, "isinstance"),
+            (runtime.strict_fusion, "strict_fusion"),
         ):
             self.names.learn_form(obj, f"torch.jit.{form}")
 
     def use_torch_errors(self, torch: Any) -> None:
         """Let torch's classes of errors catch Rushlight's as well, if torch is imported."""
         theirs = sys.modules.get("torch.jit.frontend")
+        plain = {"__init__": Exception.__init__, "__str__": Exception.__str__}
         for name in (cls.__name__ for cls in frontend.CLASSES):
             if hasattr(theirs, name):
-                plain = {
-                    "__init__": Exception.__init__,
-                    "__str__": Exception.__str__,
-                    "__module__": "rushlight.jit.frontend",
-                }
-                made = type(name, (getattr(theirs, name),), plain)
+                body = {**plain, "__module__": "rushlight.jit.frontend"}
+                made = type(name, (getattr(theirs, name),), body)
                 setattr(frontend, name, made)
                 _rushlight.set_error(name, made)
         if issubclass(torch._C.JITException, _rushlight.Error):  # someone made ours theirs
             return
-        both = type(
-            "Error",
-            (_rushlight.Error, torch._C.JITException),
-            {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__},
-        )
+        body = {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
+        both = type("Error", (_rushlight.Error, torch._C.JITException), body)
         _rushlight.set_error("Error", both)
 
     # -- Queries of the compiler -----------------------------------------------------------------
@@ -291,18 +215,20 @@ class Entry:
         if fn in declarations:
             raise RuntimeError(
                 f'Implementation for the function "{name}" is missing. Please make sure a '
-                f"definition is provided and "
-                "defined after all overload declarations."
+                "definition is provided and defined after all overload declarations."
             )
         check_overloads(unwrapped(fn), declarations)
-        made = [
-            ScriptFunction(
-                self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d))
-            )
-            for i, d in enumerate(declarations)
-        ]
-        self._overloaded[fn] = made
+        made = self._overloads(fn, name, map(self.sources.of_function, declarations))
         self._used_overloads.setdefault(name, []).extend(declarations)
+        return made
+
+    def _overloads(self, fn: Any, name: str, heads: Iterable[Any]) -> list[ScriptFunction]:
+        """Define the function once for each of the places that have its signatures."""
+        inner = unwrapped(fn)
+        made = self._overloaded[fn] = [
+            ScriptFunction(self.define(inner, f"{name}__{i}", signature=head))
+            for i, head in enumerate(heads)
+        ]
         return made
 
     def _forgotten_overloads(self, fn: Any, name: str) -> list[ScriptFunction]:
@@ -311,13 +237,7 @@ class Entry:
         state = sys.modules.get("torch.jit._state")
         if state is None or fn not in state._jit_function_overload_caching:
             return []
-        inner = unwrapped(fn)
-        made = [
-            ScriptFunction(self.define(inner, f"{name}__{i}", signature=place))
-            for i, place in enumerate(self.sources.overloads_above(inner))
-        ]
-        self._overloaded[fn] = made
-        return made
+        return self._overloads(fn, name, self.sources.overloads_above(unwrapped(fn)))
 
     def declared(self, fn: Any) -> Any:
         """Declare a function that remains in Python, for its signature."""
@@ -336,54 +256,10 @@ class Entry:
         source = self.sources.of_text("torch", f"def {name}({parameters}) -> {kind}:\n    pass\n")
         return self.unit.define(name, source, 1, Scope(names=names), None, 0, "")
 
-    def prelude_function(self, path: str) -> Any:
-        """Return the program's function for a function of _FUNCTIONS."""
-        made = []
-        for text in _FUNCTIONS[path]:
-            source = self.sources.of_text("torch", text)
-            made.append(
-                self.unit.define("__torch__." + path.rpartition(".")[2], source, 1, Scope(names={}))
-            )
-        return (kinds.OVERLOADS, made)
-
-    def prelude_paths(self) -> list[str]:
-        return list(_FUNCTIONS)
-
-    def prelude_class(self, cls: Any) -> Any:
-        torch = sys.modules.get("torch")
-        fusing = (
-            runtime.strict_fusion,
-            getattr(getattr(torch, "jit", None), "strict_fusion", None),
-        )
-        plain = (
-            (torch.no_grad, torch.enable_grad, torch.autograd.profiler.record_function)
-            if torch is not None
-            else ()
-        )
-        if torch is None or cls not in (*plain, *fusing):
-            return None
-        if cls not in self._prelude:
-            template = (
-                _FUSING
-                if cls in fusing
-                else _RECORD
-                if cls is torch.autograd.profiler.record_function
-                else _PRELUDE
-            )
-            text = template.format(cls.__name__, cls is torch.enable_grad)
-            t = self.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
-            source = self.sources.of_text("torch", text)
-            scope = Scope(names={"torch": torch, "Any": Any, "Optional": Optional})
-            for line, name in ((3, "__init__"), (6, "__enter__"), (10, "__exit__")):
-                self.unit.define(name, source, line, scope, t)
-            self._prelude[cls] = (kinds.TYPE, t)
-        return self._prelude[cls]
-
     def function_of_graph(self, name: str, graph: Any) -> ScriptFunction:
         """Return a function with a copy of the graph."""
-        made = ScriptFunction(
-            _rushlight.define_graph(self.unit, f"__torch__.{name}", None, str(graph), ())
-        )
+        graph = _rushlight.define_graph(self.unit, f"__torch__.{name}", None, str(graph), ())
+        made = ScriptFunction(graph)
         made.text_name = made.__name__ = name
         return made
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from .kinds import PARAMETER
+from .script_module import Contents
 
 
-class ExportedPart:
+class ExportedPart(Contents):
     """The part of an exported program's state that belonged to a submodule: its parameters, buffers
     and submodules."""
 
@@ -28,12 +29,8 @@ class ExportedPart:
     def _named(self, kind: int | None = None, recurse: bool = True) -> Iterator[tuple[str, Any]]:
         start = f"{self._path}." if self._path else ""
         for name, has in self._root._slots():
-            inside = name[len(start) :]
-            if (
-                name.startswith(start)
-                and (kind is None or has & kind)
-                and (recurse or "." not in inside)
-            ):
+            inside, is_kind = name[len(start) :], kind is None or has & kind
+            if name.startswith(start) and is_kind and (recurse or "." not in inside):
                 yield inside, self._root._slot(name)
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
@@ -41,20 +38,12 @@ class ExportedPart:
         for name, value in self._named(PARAMETER, recurse):
             yield f"{prefix}.{name}" if prefix else name, value
 
-    def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """Yield every parameter below."""
-        yield from (value for _, value in self.named_parameters(recurse=recurse))
-
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
         """Yield (name, tensor) of every buffer below."""
         parameters = {name for name, _ in self._named(PARAMETER)}
         for name, value in self._named(None, recurse):
             if name not in parameters:
                 yield f"{prefix}.{name}" if prefix else name, value
-
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """Yield every buffer below."""
-        yield from (value for _, value in self.named_buffers(recurse=recurse))
 
     def state_dict(self) -> dict[str, Any]:
         """Return parameters and buffers below by name; they share the program's memory."""
@@ -66,19 +55,11 @@ class ExportedPart:
         for name in names:
             yield name, ExportedPart(self._root, f"{self._path}.{name}" if self._path else name)
 
-    def children(self) -> Iterator[ExportedPart]:
-        """Yield each direct submodule."""
-        yield from (part for _, part in self.named_children())
-
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """Yield (qualified name, part) of this part and all below it."""
         yield prefix, self
         for name, part in self.named_children():
             yield from part.named_modules(f"{prefix}.{name}" if prefix else name)
-
-    def modules(self) -> Iterator[Any]:
-        """Yield this part and all below it."""
-        yield from (part for _, part in self.named_modules())
 
     def find(self, name: str) -> Any:
         """Return the tensor or part of that name, or None."""
@@ -96,11 +77,8 @@ class ExportedPart:
         return found
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ExportedPart)
-            and other._root is self._root
-            and other._path == self._path
-        )
+        is_part = isinstance(other, ExportedPart) and other._root is self._root
+        return is_part and other._path == self._path  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
         return hash((id(self._root), self._path))

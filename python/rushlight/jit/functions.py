@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import sys
 from typing import Any, BinaryIO
 
 from .. import _rushlight, archives
 from ..methods import Overload
 
-_GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
+GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
+_PLANS = 17  # RUSH_DUMP_PLANS
 
 
 class Argument:
@@ -78,28 +80,27 @@ class FunctionSchema(str):
 
 
 class ExecutionPlan:
-    """The code that runs: `graph` is the text of the graph it was made from, after the passes, with
-    compiled groups as single nodes."""
+    """Code that some calls run: `graph` is the text of the graph it was made from, after the
+    passes, with compiled groups as single nodes; `facts`, what it assumes."""
 
-    def __init__(self, graph: str) -> None:
+    def __init__(self, graph: str, facts: list[str]) -> None:
         self.graph = graph
+        self.facts = facts
 
 
 class ExecutorState:
-    """The code that runs when a function is called: one plan, for all arguments."""
+    """What runs when a function is called: `fallback` for the first calls and for arguments that
+    have no plan, and the plans, by what they assume."""
 
-    fallback = None
-
-    def __init__(self, of: _rushlight.Function) -> None:
-        self.graph = _rushlight.function_graph(of, False)
-        self.execution_plans = {of.schema_text: ExecutionPlan(of.dump(_GRAPH_OPTIMIZED))}
-
-
-def optimized(graph: Any) -> Any:
-    """Return a graph before it is compiled to code."""
-    for name in ("peephole", "constant_propagation", "autocast", "cse", "dce", "constant_pooling"):
-        graph.run_pass(name)
-    return graph
+    def __init__(self, canonical: _rushlight.Graph, fallback: str, plans: str) -> None:
+        self.graph = canonical
+        self.fallback = ExecutionPlan(fallback, [])
+        self.counts, *each = re.split(r"^plan \d+, (?=\d+ calls:$)", plans, flags=re.MULTILINE)
+        self.execution_plans = {}
+        for text in each:
+            head, graph = text.split("\ngraph(", 1)
+            facts = [line.strip() for line in head.splitlines()[1:]]
+            self.execution_plans["; ".join(facts)] = ExecutionPlan("graph(" + graph, facts)
 
 
 def shown(graph: Any) -> Any:
@@ -159,7 +160,7 @@ class ScriptFunction(_rushlight.Function):
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """Return the graph that runs, after a call with these arguments."""
         self(*args, **kwargs)
-        return shown(optimized(self.inlined_graph))
+        return shown(_rushlight.last_graph(self))
 
     def _debug_flush_compilation_cache(self) -> None:
         """Does nothing: compiled code does not depend on calls."""
@@ -176,7 +177,7 @@ class ScriptFunction(_rushlight.Function):
 
     def get_debug_state(self) -> ExecutorState:
         """Return the code that runs when the function is called."""
-        return ExecutorState(self)
+        return ExecutorState(self.graph, self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")

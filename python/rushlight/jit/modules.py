@@ -24,6 +24,7 @@ import torch
 from .. import _rushlight
 from . import decorator_flags, kinds
 from .attribute_errors import attribute_error
+from .classes import add_property
 from .decorators import Attribute
 from .entry import Entry, check_overloads, entry
 from .hooks import check_hook, check_pre_hook
@@ -40,17 +41,8 @@ _CONTAINERS = (
     (_nn.ParameterList, PARAMETER_LIST),
     (_nn.ParameterDict, PARAMETER_DICT),
 )
-_CONSTANTS = (
-    bool,
-    float,
-    int,
-    str,
-    type(None),
-    torch.device,
-    torch.layout,
-    torch.dtype,
-    torch.qscheme,
-)
+_TORCHS = (torch.device, torch.layout, torch.dtype, torch.qscheme)
+_CONSTANTS = (bool, float, int, str, type(None), *_TORCHS)
 _SKIPPED = {  # of a module's __dict__
     "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks",
     "_backward_pre_hooks", "_forward_hooks",
@@ -76,15 +68,8 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is_container_annotation(node: ast.expr) -> bool:
-    base = node.value if isinstance(node, ast.Subscript) else None
-    name = (
-        base.attr
-        if isinstance(base, ast.Attribute)
-        else base.id
-        if isinstance(base, ast.Name)
-        else ""
-    )
-    return name in ("List", "Dict", "Optional")
+    base = getattr(node, "value", None) if isinstance(node, ast.Subscript) else None
+    return getattr(base, "attr", getattr(base, "id", "")) in ("List", "Dict", "Optional")
 
 
 def _is_foundation(cls: type) -> bool:
@@ -97,9 +82,8 @@ class ClassFacts:
     """The common facts of modules of a class: read once."""
 
     def __init__(self, cls: type) -> None:
-        own = (
-            c.__dict__.get("__annotations__") for c in cls.__mro__
-        )  # as a look through an instance finds them
+        # as a look through an instance finds them
+        own = (c.__dict__.get("__annotations__") for c in cls.__mro__)
         self.annotations: dict[str, Any] = next((a for a in own if a), {})
         quantization = sys.modules.get("torch.ao.quantization")
         if quantization is not None and issubclass(cls, quantization.QuantWrapper):
@@ -124,11 +108,9 @@ class ClassFacts:
         """True if `__init__` annotates the attribute with a container type where it is set; that
         annotation has no effect."""
         init = getattr(self._cls(), "__init__", None)
-        return (
-            isinstance(init, FunctionType)
-            and name in init.__code__.co_names
-            and name in self._annotated_in(init)
-        )
+        if not isinstance(init, FunctionType) or name not in init.__code__.co_names:
+            return False
+        return name in self._annotated_in(init)
 
     def _annotated_in(self, init: FunctionType) -> set[str]:
         if self._in_init is None:
@@ -139,19 +121,15 @@ class ClassFacts:
             except (OSError, SyntaxError):
                 tree = ast.Module([], [])
             for node in ast.walk(tree):
-                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
-                    if _is_container_annotation(node.annotation):
-                        self._in_init.add(node.target.attr)
-                elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+                target: Any = None
+                if isinstance(node, ast.AnnAssign):
+                    target, annotation = node.target, node.annotation
+                elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                     call = node.value
-                    if not isinstance(call, ast.Call):
-                        continue
-                    if (
-                        getattr(call.func, "attr", "") == "annotate"
-                        and call.args
-                        and _is_container_annotation(call.args[0])
-                    ):
-                        self._in_init.add(node.targets[0].attr)
+                    if call.args and getattr(call.func, "attr", "") == "annotate":
+                        target, annotation = node.targets[0], call.args[0]
+                if isinstance(target, ast.Attribute) and _is_container_annotation(annotation):
+                    self._in_init.add(target.attr)
         return self._in_init
 
     def _read_members(self, cls: Any) -> None:
@@ -165,11 +143,8 @@ class ClassFacts:
             if base.get(name) is member:
                 continue
             if isinstance(member, property):
-                if (
-                    name not in self.unused
-                    and name not in self.ignored_names
-                    and not decorator_flags.is_ignored(member.fget)
-                ):
+                is_skipped = name in self.unused or name in self.ignored_names
+                if not is_skipped and not decorator_flags.is_ignored(member.fget):
                     self.properties.append((name, member))
                 continue
             fn = member.__func__ if isinstance(member, staticmethod | classmethod) else member
@@ -234,21 +209,15 @@ class ConcreteType:
         self.pending: dict[str, Any] = {}
 
     def key(self) -> Any:
-        return (
-            tuple(self.attributes),
-            tuple((name, id(t)) for name, t in self.modules),
-            tuple(sorted((name, type(v).__name__, repr(v)) for name, v in self.constants.items())),
-            tuple(
-                sorted(
-                    (name, id(answer[1]) if answer[0] == kinds.FUNCTION else answer[1])
-                    for name, answer in self.functions.items()
-                )
-            ),
-            tuple(sorted(self.failed)),
-            tuple(sorted(self.ignored)),
-            tuple(map(id, self.hooks)),
-            tuple(map(id, self.pre_hooks)),
+        constants = ((name, type(v).__name__, repr(v)) for name, v in self.constants.items())
+        functions = (
+            (name, id(answer[1]) if answer[0] == kinds.FUNCTION else answer[1])
+            for name, answer in self.functions.items()
         )
+        parts = (sorted(constants), sorted(functions), sorted(self.failed), sorted(self.ignored))
+        modules = ((name, id(t)) for name, t in self.modules)
+        rest = (self.attributes, modules, map(id, self.hooks), map(id, self.pre_hooks))
+        return tuple(tuple(part) for part in (*parts, *rest))
 
     # the compiler calls this for names that the type lacks
     def _rush_attribute(self, name: str) -> Any:
@@ -287,9 +256,8 @@ def _class_member(cls: Any, name: str) -> Any:
 
 
 def _failed_to_convert(value: Any, why: str, inferred: bool) -> str:
-    more = (
-        "Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
-    )
+    hint = "Its type was inferred; try adding a type annotation for the attribute."
+    more = hint if inferred else ""
     return (
         "(This attribute exists on the Python module, but we failed to convert Python type: "
         f"'{torch.typename(type(value))}' to a TorchScript type. {why}. {more})"
@@ -304,9 +272,8 @@ def _valid_constant(name: str, value: Any, owner: str) -> Any:
     names = ", ".join(torch.typename(t) for t in _CONSTANTS)
     raise TypeError(
         f"\n'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid "
-        "constant.\nValid constants are:\n1. a nn.ModuleList\n2. a value of type {"
-        + names
-        + "}\n3. a list or tuple of (2)\n"
+        f"constant.\nValid constants are:\n1. a nn.ModuleList\n2. a value of type {{{names}}}\n"
+        "3. a list or tuple of (2)\n"
     )
 
 
@@ -320,13 +287,11 @@ class Modules:
             weakref.WeakKeyDictionary()
         )
         self._recent: list[ConcreteType] = []
-        self._tensors: dict[
-            int, Any
-        ] = {}  # of one script(): a tensor -> where its value is, for tied ones
+        # of one script(): a tensor -> where its value is, for tied ones
+        self._tensors: dict[int, Any] = {}
         self._depth = 0
-        self._foreign: list[
-            Any
-        ] = []  # loaded modules that are parts of ours: their programs must stay
+        # loaded modules that are parts of ours: their programs must stay
+        self._foreign: list[Any] = []
 
     def facts(self, cls: type) -> ClassFacts:
         found = self._facts.get(cls)
@@ -383,13 +348,9 @@ class Modules:
                 self._read_module(c, name, value, share)
                 added.add(name)
         self._read_constants(c, module, added)
+        seen = _SKIPPED | skip | added
         for name, value in module.__dict__.items():
-            if (
-                name not in _SKIPPED
-                and not name.startswith("__")
-                and name not in skip
-                and name not in added
-            ):
+            if name not in seen and not name.startswith("__"):
                 self._read_attribute(c, name, value)
         c.hooks = tuple(module._forward_hooks.values())
         c.pre_hooks = tuple(module._forward_pre_hooks.values())
@@ -408,41 +369,26 @@ class Modules:
             own = value.__dict__.get("_concrete_type")
             if not isinstance(own, ConcreteType):
                 self._foreign.append(value)
-            c.modules.append(
-                (
-                    name,
-                    own if isinstance(own, ConcreteType) else self.entry.unit.type_of_object(value),
-                )
-            )
+                own = self.entry.unit.type_of_object(value)
+            c.modules.append((name, own))
             return
         c.modules.append((name, self.concrete(value, share)))
 
     def _read_constants(self, c: ConcreteType, module: Any, added: set[str]) -> None:
         names = c.facts.constants | set(module.__dict__.get("__constants__", ()))
         for name in sorted(names):
+            said = f"'{name}' was found in ScriptModule constants, "
             if name in added:
-                what = (
-                    "submodule"
-                    if name in module._modules
-                    else "buffer"
-                    if name in module._buffers
-                    else "parameter"
-                )
-                warnings.warn(
-                    f"'{name}' was found in ScriptModule constants,  but it is a non-constant "
-                    f"{what}. Consider removing it.",
-                    stacklevel=2,
-                )
+                slots = {"submodule": module._modules, "buffer": module._buffers}
+                what = next((kind for kind, held in slots.items() if name in held), "parameter")
+                said += f" but it is a non-constant {what}. Consider removing it."
+                warnings.warn(said, stacklevel=2)
             elif not hasattr(module, name):
-                warnings.warn(
-                    f"'{name}' was found in ScriptModule constants, but was not actually set in "
-                    "__init__. Consider removing it.",
-                    stacklevel=2,
-                )
+                said += "but was not actually set in __init__. Consider removing it."
+                warnings.warn(said, stacklevel=2)
             else:
-                c.constants[name] = _valid_constant(
-                    name, getattr(module, name), c.py_class.__name__
-                )
+                value, owner = getattr(module, name), c.py_class.__name__
+                c.constants[name] = _valid_constant(name, value, owner)
                 added.add(name)
 
     def _read_attribute(self, c: ConcreteType, name: str, value: Any) -> None:
@@ -471,9 +417,8 @@ class Modules:
         if inferred and _is_empty(value) and c.facts.is_annotated_in_init(name):
             warnings.warn(_INSTANCE_ANNOTATION, stacklevel=2)
         if isinstance(t, str) or t is None:
-            c.failed[name] = _failed_to_convert(
-                value, t or "its annotation means no type", inferred
-            )
+            why = t or "its annotation means no type"
+            c.failed[name] = _failed_to_convert(value, why, inferred)
         else:
             c.attributes.append((name, t, 0))
 
@@ -502,10 +447,8 @@ class Modules:
             return self.entry.types.simple(kinds.T_TENSOR), True
         if value is None:
             return self.entry.types.simple(kinds.T_NONE), True
-        t = self.entry.types.infer(value)
-        if isinstance(t, str) and not isinstance(
-            value, (list, tuple, dict, type, torch.ScriptObject)
-        ):
+        t, plain = self.entry.types.infer(value), (list, tuple, dict, type, torch.ScriptObject)
+        if isinstance(t, str) and not isinstance(value, plain):
             try:  # an object of a class that can be compiled
                 return self.entry.classes.whole_type_of(type(value)) or t, True
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
@@ -516,24 +459,16 @@ class Modules:
 
     def stubs(self, module: Any) -> list[tuple[str, Any]]:
         """Return (name, function) of the methods to compile."""
-        facts, names = self.facts(type(module)), []
+        facts, names, flags = self.facts(type(module)), [], decorator_flags
         forward = getattr(module, "forward", None)
-        if (
-            forward is not None
-            and not decorator_flags.is_ignored(forward)
-            and getattr(forward, "__func__", None) is not _nn.Module.forward
-        ):
+        is_torchs = getattr(forward, "__func__", None) is _nn.Module.forward
+        if forward is not None and not flags.is_ignored(forward) and not is_torchs:
             names.append("forward")
         names += [name for name in facts.exported if name not in names]
         for name, value in module.__dict__.items():
-            if (
-                isinstance(value, python_types.MethodType)
-                and decorator_flags.modifier(value) == decorator_flags.EXPORT
-            ):
+            if isinstance(value, python_types.MethodType) and flags.modifier(value) == flags.EXPORT:
                 names.append(name)
-        return [
-            (name, _function_of(module, name)) for name in names if name not in facts.overloaded
-        ]
+        return [(n, _function_of(module, n)) for n in names if n not in facts.overloaded]
 
     def compile(self, c: ConcreteType, module: Any, stubs: list[tuple[str, Any]]) -> None:
         """Compile methods, properties and hooks, once per type."""
@@ -546,25 +481,14 @@ class Modules:
             check_overloads(unwrapped(fn), declarations)
             c.overloads[name] = []
             for i, declaration in enumerate(declarations):
-                f = d.define(
-                    unwrapped(fn),
-                    f"{name}__{i}",
-                    self_type=t,
-                    signature=d.sources.of_function(declaration),
-                )
+                head = d.sources.of_function(declaration)
+                f = d.define(unwrapped(fn), f"{name}__{i}", self_type=t, signature=head)
                 c.overloads[name].append(f)
                 made.append(f)
         for name, stub in stubs:
             made.append(self._define(t, name, stub))
         for name, member in c.facts.properties:
-            getter = d.define(unwrapped(member.fget), f"__{name}_getter", self_type=t)
-            setter = (
-                d.define(unwrapped(member.fset), f"__{name}_setter", self_type=t)
-                if member.fset is not None
-                else None
-            )
-            t.add_property(name, getter, setter)
-            made += [getter] if setter is None else [getter, setter]
+            made += add_property(d.define, t, name, member)
         for f in made:
             f.compile()
         self._compile_hooks(c)
@@ -590,20 +514,15 @@ class Modules:
             return
         inputs, output = [t for _, t, _, _ in forward.arguments[1:]], forward.result
         seen: dict[str, Any] = {}
-        for kind, hook in [
-            *(("Hook", h) for h in c.hooks),
-            *(("Pre-hook", h) for h in c.pre_hooks),
-        ]:
+        hooks = [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]
+        for hook, pre in hooks:
             name = hook.__name__
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
-                    f"{kind} '{name}' on {c.py_class.__name__} has at least two different python "
-                    "definitions. Please use unique names for all hooks."
+                    f"{'Pre-hook' if pre else 'Hook'} '{name}' on {c.py_class.__name__} has at "
+                    "least two different python definitions. Please use unique names for all hooks."
                 )
-        for hook, pre in [
-            *((hook, False) for hook in c.hooks),
-            *((hook, True) for hook in c.pre_hooks),
-        ]:
+        for hook, pre in hooks:
             name = hook.__name__
             fn = unwrapped(hook)
             if c.type.method(name) is not None:
@@ -623,9 +542,8 @@ class Modules:
             c.hook_functions[pre].append(f)
 
     def _compile_container(self, c: ConcreteType, module: Any) -> None:
-        if c.facts.container not in (LIST, DICT) or not isinstance(
-            module, _nn.ModuleList | _nn.Sequential | _nn.ModuleDict
-        ):
+        containers = (_nn.ModuleList, _nn.Sequential, _nn.ModuleDict)
+        if c.facts.container not in (LIST, DICT) or not isinstance(module, containers):
             return
         have = set(c.type.methods)
         text = ""
@@ -633,10 +551,8 @@ class Modules:
             text += f"def __len__(self):\n   return {len(module)}\n"
         if c.facts.container == DICT and "__contains__" not in have:
             keys = list(module.keys())
-            text += (
-                f"def __contains__(self, key: str):\n   return "
-                f"{f'key in {keys!r}' if keys else 'False'}\n"
-            )
+            found = f"key in {keys!r}" if keys else "False"
+            text += f"def __contains__(self, key: str):\n   return {found}\n"
         if text:
             for f in define_text(self.entry, c.type, text, Scope(names={})):
                 f.compile()
@@ -647,9 +563,8 @@ class Modules:
         """Return the program of a module; it shares the module's state."""
         make_stubs = stubs or self.stubs
         script = self.entry.unit.module_of(c.type.create())
-        skip = _SKIPPED
         for name, _, flags in c.attributes:
-            value = getattr(module, name) if name not in skip else module.__dict__[name]
+            value = getattr(module, name) if name not in _SKIPPED else module.__dict__[name]
             if isinstance(value, Attribute | torch.jit.Attribute):
                 value = value.value
             self._fill(script, name, value, flags)
@@ -691,11 +606,11 @@ class Modules:
         """Compile the interface's methods of a module that is used through an interface."""
         c = self.concrete(module)
         names = list(interface.methods)
-        made = self.create(
-            module,
-            c,
-            lambda m: [(n, _function_of(m, n)) for n in names] if m is module else self.stubs(m),
-        )
+
+        def stubs(of: Any) -> list[tuple[str, Any]]:
+            return [(n, _function_of(of, n)) for n in names] if of is module else self.stubs(of)
+
+        made = self.create(module, c, stubs)
         for name in names:
             if c.type.method(name) is None:
                 self._define(c.type, name, _function_of(module, name)).compile()
@@ -707,15 +622,11 @@ class Modules:
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
-            own[name] = (
-                module.__dict__[name]
-                if name in module.__dict__
-                else (
-                    python_types.MethodType(_class_member(c.py_class, name), script)
-                    if isinstance(_class_member(c.py_class, name), FunctionType)
-                    else getattr(module, name)
-                )
-            )
+            member = _class_member(c.py_class, name)
+            if name not in module.__dict__ and isinstance(member, FunctionType):
+                own[name] = python_types.MethodType(member, script)
+            else:
+                own[name] = getattr(module, name)
         for name in c.ignored:
             if not isinstance(getattr(c.py_class, name, None), property) and hasattr(module, name):
                 own[name] = getattr(module, name)
@@ -728,10 +639,8 @@ class Modules:
             own.setdefault(name, module.__dict__.get(name, answer[1]))
         if c.hooks or c.pre_hooks:
             script._is_hooked = True
-            for i, f in enumerate(c.hook_functions[1]):
-                script._forward_pre_hooks[i] = f
-            for i, f in enumerate(c.hook_functions[0]):
-                script._forward_hooks[i] = f
+            script._forward_pre_hooks.update(enumerate(c.hook_functions[1]))
+            script._forward_hooks.update(enumerate(c.hook_functions[0]))
 
     def outermost(self, body: Any) -> Any:
         """Run the body; types of a failed script() are removed."""
@@ -746,8 +655,7 @@ class Modules:
                     known = self._types.get(c.py_class, {})
                     for key in [k for k, v in known.items() if v is c]:
                         del known[key]
-                    if c.type is not None:
-                        c.type.forget()
+                    c.type.forget()
             raise
         finally:
             self._depth -= 1
@@ -767,17 +675,13 @@ def _function_of(module: Any, name: str) -> Any:
 def _check_initialized(module: Any) -> None:
     if isinstance(module, _rushlight.Module) and module._is_script:
         return
+    said = f"'{torch.typename(type(module))}' has"
     if "_parameters" not in module.__dict__:
-        raise RuntimeError(
-            f"'{torch.typename(type(module))}' has not been initialized, did you forget to call "
-            f"'super()'?"
-        )
-    lazy = getattr(torch.nn.parameter, "UninitializedTensorMixin", ())
+        raise RuntimeError(f"{said} not been initialized, did you forget to call 'super()'?")
     for name, value in module._parameters.items():
-        if lazy and isinstance(value, lazy):
+        if isinstance(value, torch.nn.parameter.UninitializedTensorMixin):
             raise RuntimeError(
-                f"'{torch.typename(type(module))}' has uninitialized parameters {name}. Did you "
-                f"forget to run a forward pass?"
+                f"{said} uninitialized parameters {name}. Did you forget to run a forward pass?"
             )
 
 
@@ -802,9 +706,8 @@ def define_text(d: Entry, t: Any, text: str, scope: Scope, name: str = "<string>
     try:
         body = ast.parse(text).body
     except SyntaxError as error:
-        _rushlight.define_text(
-            d, None, text, "__torch__.", scope
-        )  # the compiler's own parser says what is wrong
+        # the compiler's own parser says what is wrong
+        _rushlight.define_text(d, None, text, "__torch__.", scope)
         raise RuntimeError(f"expected def: {error}") from error
     lines = [(node.lineno, node.name) for node in body if isinstance(node, ast.FunctionDef)]
     if len(lines) < len(body):
@@ -822,12 +725,10 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
         lines = text.splitlines(keepends=True)
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
-                stubs = type(module).__dict__.get("_script_stubs")
-                if stubs is None:
-                    stubs = type(module)._script_stubs = {}
-                stubs[node.name] = TextStub(
-                    "".join(lines[node.lineno - 1 : node.end_lineno]) + "\n", scope
-                )
+                if "_script_stubs" not in type(module).__dict__:
+                    type(module)._script_stubs = {}
+                body = "".join(lines[node.lineno - 1 : node.end_lineno]) + "\n"
+                type(module)._script_stubs[node.name] = TextStub(body, scope)
         module.__dict__["_defined_in_init"] = True
         return
     t = d.unit.type_of_object(module)
@@ -858,9 +759,8 @@ def _prepared(module: Any, memo: dict[int, Any]) -> Any:
     if id(module) in memo:
         return memo[id(module)]
     _check_initialized(module)
-    made = memo[id(module)] = (
-        module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
-    )
+    prepare = getattr(module, "__prepare_scriptable__", lambda: module)
+    made = memo[id(module)] = prepare()
     for name, child in list(made._modules.items()):
         new = _prepared(child, memo)
         if new is not child:

@@ -1,4 +1,4 @@
-"""torch.jit.isinstance outside of programs, and settings that have no effect here."""
+"""torch.jit.isinstance outside of programs, and settings of executors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Union
+
+from .. import _rushlight
 
 
 def _has(obj: Any, target: Any) -> bool:
@@ -90,8 +92,14 @@ def warn_of_optimize(optimize: Any) -> None:
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Has no effect: results do not depend on it."""
-    yield
+    """With False, calls run the code for any arguments and make no plans.  Results do not depend on
+    it."""
+    was_off, *limits = _rushlight.get_plan_limits()
+    _rushlight.set_plan_limits(not should_optimize, *limits)
+    try:
+        yield
+    finally:
+        _rushlight.set_plan_limits(was_off, *_rushlight.get_plan_limits()[1:])
 
 
 @contextmanager
@@ -105,26 +113,24 @@ def fuser(name: str) -> Iterator[None]:
 class _Switches:
     """The settings, which have no effect but can be read."""
 
-    strategy: typing.ClassVar[list[tuple[str, int]]] = [("STATIC", 2), ("DYNAMIC", 10)]
     onednn = False
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Has no effect here; returns the previous setting."""
-    for kind, _ in strategy:
-        if kind not in ("STATIC", "DYNAMIC"):
+    """Set how many plans are made for the sizes of arguments (STATIC), and behind them for any
+    sizes (DYNAMIC); returns the previous setting.  At first one each: docs/executors.md."""
+    numbers = {"STATIC": 0, "DYNAMIC": 0}
+    for kind, depth in strategy:
+        if kind not in numbers:
             raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {kind}")
-    before, _Switches.strategy = (
-        _Switches.strategy,
-        [(kind, int(depth)) for kind, depth in strategy],
-    )
-    return before
+        numbers[kind] += int(depth)
+    off, *_ = _rushlight.get_plan_limits()
+    _, *before = _rushlight.set_plan_limits(off, *numbers.values())
+    return [(kind, n) for kind, n in zip(numbers, before, strict=True) if n]
 
 
 def export_opnames(module: Any) -> list[str]:
     """Return the names of all operators of the module's program, sorted: "aten::add.Tensor"."""
-    from .functions import optimized
-
     found: set[str] = set()
 
     def add(block: Any) -> None:
@@ -137,7 +143,10 @@ def export_opnames(module: Any) -> list[str]:
 
     for submodule in module.modules():
         for method in submodule._get_methods():
-            add(optimized(method.inlined_graph))
+            graph = method.inlined_graph
+            for name in ("peephole", "constant_propagation", "dce"):
+                graph.run_pass(name)
+            add(graph)
     return sorted(found)
 
 

@@ -84,7 +84,33 @@ def _with_kwargs(hook: Callable[..., Any], with_kwargs: bool) -> Callable[..., A
     return call
 
 
-class ScriptModule(archives.Saving, _rushlight.Module):
+class Contents:
+    """What is in a module, without the names."""
+
+    __slots__ = ()
+    named_children: Callable[..., Iterator[tuple[str, Any]]]
+    named_modules: Callable[..., Iterator[tuple[str, Any]]]
+    named_parameters: Callable[..., Iterator[tuple[str, Any]]]
+    named_buffers: Callable[..., Iterator[tuple[str, Any]]]
+
+    def children(self) -> Iterator[Any]:
+        """Yield every direct submodule."""
+        yield from (module for _, module in self.named_children())
+
+    def modules(self) -> Iterator[Any]:
+        """Yield this module and all below it."""
+        yield from (module for _, module in self.named_modules())
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """Yield every parameter."""
+        yield from (value for _, value in self.named_parameters(recurse=recurse))
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """Yield every buffer."""
+        yield from (value for _, value in self.named_buffers(recurse=recurse))
+
+
+class ScriptModule(Contents, archives.Saving, _rushlight.Module):
     """A program with its state: the result of `load` and `script`.
 
     Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers,
@@ -114,10 +140,6 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         held: Any = self._exported().named_children() if self._is_exported() else None
         yield from self._named(MODULE) if held is None else held
 
-    def children(self) -> Iterator[ScriptModule]:
-        """Yield every direct submodule."""
-        yield from (module for _, module in self.named_children())
-
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, ScriptModule]]:
@@ -136,10 +158,6 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             for name, part in self.named_children():
                 yield from part.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
 
-    def modules(self) -> Iterator[ScriptModule]:
-        """Yield this module and all below it."""
-        yield from (module for _, module in self.named_modules())
-
     def _members(self, kind: int, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
         seen = set()
         for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
@@ -152,17 +170,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         """Yield (qualified name, tensor) of every parameter."""
         yield from self._members(PARAMETER, prefix, recurse)
 
-    def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """Yield every parameter."""
-        yield from (value for _, value in self.named_parameters(recurse=recurse))
-
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
         """Yield (qualified name, tensor) of every buffer."""
         yield from self._members(BUFFER, prefix, recurse)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """Yield every buffer."""
-        yield from (value for _, value in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Any:
         """Return the submodule of that path."""
@@ -236,11 +246,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         programs, `training` and submodules."""
         found: Any = None
         if not name.startswith("_") and self._is_exported():
-            found = (
-                self.__dict__.get("_training", True)
-                if name == "training"
-                else self._exported().find(name)
-            )
+            is_mode = name == "training"
+            found = self.__dict__.get("_training", True) if is_mode else self._exported().find(name)
         if found is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return found
@@ -248,11 +255,10 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the parameters' gradients, or set them to zero."""
         for parameter in self.parameters():
-            if parameter.grad is not None:
-                if set_to_none:
-                    parameter.grad = None
-                else:
-                    parameter.grad.detach_().zero_()
+            if parameter.grad is not None and not set_to_none:
+                parameter.grad.detach_().zero_()
+            elif set_to_none:
+                parameter.grad = None
 
     def _apply_to_tensors(self, fn: Callable[[Any], Any]) -> ScriptModule:
         """Replace parameters and buffers by the results of `fn`; a tensor held twice remains
@@ -277,25 +283,23 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def to(self, *args: Any, **kwargs: Any) -> ScriptModule:
         """Convert floating-point parameters and buffers to a dtype: `to(float64)`, `to("cpu",
         dtype)`, `to(tensor)`."""
-        like = _rushlight.as_tensor([0.0]).to(
-            *args, **{k: v for k, v in kwargs.items() if k != "non_blocking"}
-        )
+        options = {k: v for k, v in kwargs.items() if k != "non_blocking"}
+        like = _rushlight.as_tensor([0.0]).to(*args, **options)
         if not (like.is_floating_point() or like.is_complex()):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={like.dtype}"
             )
         named = [*args, *kwargs.values()]
-        if all(
-            isinstance(a, str) or isinstance(a, bool) or type(a).__name__ == "device" for a in named
-        ):
+        if all(isinstance(a, (str, bool)) or type(a).__name__ == "device" for a in named):
             return self  # a device alone: the CPU
         return self._cast(like.dtype)
 
     def _cast(self, dtype: Any) -> ScriptModule:
-        return self._apply_to_tensors(
-            lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t
-        )
+        def cast(t: Any) -> Any:
+            return t.to(dtype) if t.is_floating_point() or t.is_complex() else t
+
+        return self._apply_to_tensors(cast)
 
     def float(self) -> ScriptModule:
         """Convert floating-point parameters and buffers to float32; returns self."""
@@ -327,12 +331,10 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool) -> Handle:
         hooks: dict[int, Callable[..., Any]] = self.__dict__.setdefault(kind, {})
-        handle = Handle(hooks)
-        items = (
-            [(handle.id, hook), *hooks.items()] if prepend else [*hooks.items(), (handle.id, hook)]
-        )
-        hooks.clear()
-        hooks.update(items)
+        handle, behind = Handle(hooks), dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
+        hooks.update({handle.id: hook, **behind})
         self._is_hooked = True
         return handle
 
@@ -414,16 +416,17 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """Return forward's graph as it runs, after a call with these arguments."""
-        from .functions import optimized, shown
+        from .functions import shown
 
         self(*args, **kwargs)
-        return shown(optimized(self.inlined_graph))
+        return shown(self.forward.last_graph())
 
     def get_debug_state(self) -> Any:
         """What runs when forward is called."""
-        from .functions import ExecutorState
+        from .functions import GRAPH_OPTIMIZED, ExecutorState
 
-        return ExecutorState(self._c._type().method("forward"))
+        forward = self._c._type().method("forward")
+        return ExecutorState(self.forward.graph, forward.dump(GRAPH_OPTIMIZED), self.forward.plans)
 
     def define(self, src: str) -> None:
         """Add the methods of the text."""
@@ -465,11 +468,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def _overloaded(self, name: str) -> Callable[..., Any] | None:
         """Return a function that calls the overload of a method (`name__0` ...) that takes the
         arguments."""
-        names = [
-            have
-            for have in self.methods()
-            if have.startswith(f"{name}__") and have[len(name) + 2 :].isdecimal()
-        ]
+        start = f"{name}__"
+        names = [have for have in self.methods() if have.removeprefix(start).isdecimal()]
 
         def call(*args: Any, **kwargs: Any) -> Any:
             for overload in names:
@@ -491,9 +491,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return found
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        forward = self._overloaded("forward") or (
-            self._program_method("forward") if self._has("forward") else None
-        )
+        forward = self._overloaded("forward")
+        if forward is None and self._has("forward"):
+            forward = self._program_method("forward")
         forward = forward or self.__dict__.get("forward")  # one that is Python's
         if forward is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'forward'")
@@ -507,9 +507,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                 args = changed if isinstance(changed, tuple) else (changed,)
         for hook in self._hooks(True):
             changed = hook(self, args)
-            args = (
-                args if changed is None else changed if isinstance(changed, tuple) else (changed,)
-            )
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
         result = forward(*args, **kwargs)
         for hook in self._hooks(False):
             changed = hook(self, args, result)
@@ -546,22 +545,14 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return len(self._held("__len__"))
 
     def __iter__(self) -> Iterator[Any]:
-        held = self._held("__iter__")
-        return iter(
-            [name for name, _ in held]
-            if self.original_name == "ModuleDict"
-            else [module for _, module in held]
-        )
+        is_dict = self.original_name == "ModuleDict"
+        return iter([name if is_dict else module for name, module in self._held("__iter__")])
 
     def __getitem__(self, index: Any) -> Any:
         if self._has("__getitem__"):
             return self._program_method("__getitem__")(index)
-        held = self._held("__getitem__")
-        return (
-            dict(held)[index]
-            if self.original_name == "ModuleDict"
-            else [module for _, module in held][index]
-        )
+        held = dict(self._held("__getitem__"))
+        return held[index] if self.original_name == "ModuleDict" else [*held.values()][index]
 
     def __contains__(self, item: Any) -> bool:
         if self._has("__contains__"):
@@ -581,11 +572,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return f"original_name={self.original_name}"
 
     def __repr__(self) -> str:
-        lines = (
-            [f"({name}): {module!r}" for name, module in self._named(MODULE)]
-            if self._is_script
-            else []
-        )
+        held = self._named(MODULE) if self._is_script else ()
+        lines = [f"({name}): {module!r}" for name, module in held]
         head = f"{type(self).__name__}("
         if not lines:
             return f"{head}{self.extra_repr()})"
@@ -616,10 +604,8 @@ def _dumped(module: Any, code: bool, attrs: bool, params: bool) -> list[str]:
         graph = str(module._program_method(name).graph).rstrip().split("\n") if code else []
         methods += [f"method {name} {{", *(f"  {line}" for line in graph), "}"]
     section("methods", methods)
-    section(
-        "submodules",
-        [line for _, held in module._named(MODULE) for line in _dumped(held, code, attrs, params)],
-    )
+    parts = (_dumped(held, code, attrs, params) for _, held in module._named(MODULE))
+    section("submodules", [line for lines in parts for line in lines])
     return [*out, "}"]
 
 

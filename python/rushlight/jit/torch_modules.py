@@ -30,13 +30,7 @@ class _View(dict[str, Any]):
     def _names(self) -> list[str]:
         kind, slot = self._kind, self._of._slot
         names = [name for name, has in self._of._slots() if has & kind]
-        return (
-            names
-            if kind == PARAMETER
-            else [name for name in names if slot(name) is not None]
-            if kind == MODULE
-            else names
-        )
+        return [n for n in names if slot(n) is not None] if kind == MODULE else names
 
     def keys(self) -> Any:
         return self._names()
@@ -162,13 +156,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     _disable_script_meta = True
     _stands_for_all = True
     _told_name = ""  # of its class, in messages
-    __jit_unused_properties__ = [
-        "code",
-        "code_with_constants",
-        "graph",
-        "inlined_graph",
-        "original_name",
-    ]
+    __jit_unused_properties__ = "code code_with_constants graph inlined_graph original_name".split()
 
     _parameters = _view_property("_parameters")
     _buffers = _view_property("_buffers")
@@ -210,9 +198,8 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         """Call torch.nn.Module's; a state of tensors that are not torch's is copied too."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        if self._is_script and any(
-            isinstance(v, torch.Tensor) for v in state_dict.values()
-        ) != bool(state_dict):
+        has_torchs = any(isinstance(v, torch.Tensor) for v in state_dict.values())
+        if self._is_script and has_torchs != bool(state_dict):
             return super().load_state_dict(state_dict, strict)
         return torch.nn.Module.load_state_dict(self, state_dict, strict, assign)
 
@@ -228,10 +215,6 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         """Call torch.nn.Module's, for a module that is not a program yet."""
         if not self._is_script:
             torch.nn.Module.register_buffer(self, name, tensor, persistent)
-        elif not (isinstance(name, str) and name in self._buffers):
-            raise RuntimeError(
-                f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}"
-            )
         else:
             self._buffers[name] = tensor
 
@@ -239,10 +222,6 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         """Call torch.nn.Module's, for a module that is not a program yet."""
         if not self._is_script:
             torch.nn.Module.register_parameter(self, name, param)
-        elif not (isinstance(name, str) and name in self._parameters):
-            raise RuntimeError(
-                f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}"
-            )
         else:
             self._parameters[name] = param
 
@@ -314,14 +293,12 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             self._assign(name, other)
 
     def __delattr__(self, name: str) -> None:
-        if self._is_script and any(
-            name in names for names in (self._parameters, self._buffers, self._modules)
-        ):
-            raise RuntimeError("cannot delete methods or parameters of a script module")
-        if self._is_script:
-            object.__delattr__(self, name)
-        else:
+        if not self._is_script:
             torch.nn.Module.__delattr__(self, name)
+        elif any(name in names for names in (self._parameters, self._buffers, self._modules)):
+            raise RuntimeError("cannot delete methods or parameters of a script module")
+        else:
+            object.__delattr__(self, name)
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         torch.nn.Module._apply(self, fn, recurse)
@@ -343,11 +320,8 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         return sorted({*script_module.ScriptModule.__dir__(self), *more})
 
     def __repr__(self) -> str:
-        return (
-            script_module.ScriptModule.__repr__(self)
-            if self._is_script
-            else torch.nn.Module.__repr__(self)
-        )
+        of: Any = script_module.ScriptModule if self._is_script else torch.nn.Module
+        return of.__repr__(self)
 
 
 def _of_torch(name: str) -> Any:
@@ -382,14 +356,8 @@ def _hooked(name: str) -> Any:
     return method
 
 
-for _name in (
-    "register_forward_hook",
-    "register_forward_pre_hook",
-    "register_full_backward_hook",
-    "register_full_backward_pre_hook",
-    "register_backward_hook",
-):
-    setattr(ScriptModule, _name, _hooked(_name))
+for _name in "forward forward_pre full_backward full_backward_pre backward".split():
+    setattr(ScriptModule, f"register_{_name}_hook", _hooked(f"register_{_name}_hook"))
 
 
 class RecursiveScriptModule(ScriptModule):

@@ -32,11 +32,7 @@ from .torch_trace import (
 )
 from .trace_state import current, here
 
-
-def lost(to: str) -> str:
-    return (
-        f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
-    )
+PRE_DISPATCH = torch._C.DispatchKey.PreDispatch
 
 
 def _converting(original: Callable, to: str) -> Callable:
@@ -45,7 +41,8 @@ def _converting(original: Callable, to: str) -> Callable:
         if tracer is None:
             return original(self, *args, **kwargs)
         if to:
-            warn(lost(to))
+            what = to if to.startswith("NumPy") else f"Python {to}"
+            warn(f"Converting a tensor to a {what} {WHAT_IS_LOST}")
             with tracer.pause():
                 return original(self, *args, **kwargs)
         mode = tracer.mode
@@ -72,9 +69,8 @@ def _creating(original: Callable, name: str) -> Callable:
         data = args[0] if args else kwargs.get("data")
         traced: Any = _traced_numbers(tracer, data)
         if traced is not None and name != "torch.from_numpy":
-            options = {
-                k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None
-            }
+            given = ((name, kwargs.get(name)) for name in ("dtype", "device"))
+            options = {name: value for name, value in given if value is not None}
             if options:
                 return traced.to(**options)
             return torch.clone(traced) if traced is data else traced
@@ -86,11 +82,9 @@ def _creating(original: Callable, name: str) -> Callable:
             return original(*args, **kwargs)
         with tracer.pause():
             made = original(*args, **kwargs)
-        return (
-            tracer.new_constant(made, name != "torch.as_tensor")
-            if made.layout == torch.strided
-            else made
-        )
+        if made.layout != torch.strided:
+            return made
+        return tracer.new_constant(made, name != "torch.as_tensor")
 
     function.__name__ = name.rpartition(".")[2]
     return function
@@ -160,26 +154,22 @@ def _scripted_by_torch(original: Callable) -> Callable:
 
 def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
     """torch.tensor([x.size(0), 3]): stacked, so that the sizes remain values."""
+
+    def known(d: Any) -> bool:
+        return isinstance(d, torch.Tensor) and tracer.known(d)
+
     if isinstance(data, torch.Tensor):
-        return data if tracer.known(data) else None
-    if not isinstance(data, (list, tuple)) or not any(
-        isinstance(d, torch.Tensor) and tracer.known(d) for d in data
-    ):
+        return data if known(data) else None
+    if not isinstance(data, (list, tuple)) or not any(map(known, data)):
         return None
-    return torch.stack(
-        [
-            d if isinstance(d, torch.Tensor) else torch.scalar_tensor(d, dtype=torch.int64)
-            for d in data
-        ]
-    )
+    is_tensor, make = torch.is_tensor, torch.scalar_tensor
+    return torch.stack([d if is_tensor(d) else make(d, dtype=torch.int64) for d in data])
 
 
 def _size(self: torch.Tensor, dim: Any = None) -> Any:
     tracer = current()
     if tracer is None or not tracer.known(self):
-        return (
-            torch._C.TensorBase.size(self) if dim is None else torch._C.TensorBase.size(self, dim)
-        )
+        return torch._C.TensorBase.size(self, *(() if dim is None else (dim,)))
     if dim is not None:
         return tracer.size(self, int(dim) if not isinstance(dim, torch.Tensor) else dim.__index__())
     return Size(tracer.size(self, d) for d in range(torch._C.TensorBase.dim(self)))
@@ -197,11 +187,8 @@ def _getitem(self: torch.Tensor, index: Any) -> Any:
     if tracer is None:
         return torch._C.TensorBase.__getitem__(self, index)
     view, rest = tracer.viewed(self, index)
-    return (
-        view
-        if rest == (Ellipsis,) and view is not self
-        else torch._C.TensorBase.__getitem__(view, rest)
-    )
+    is_view = rest == (Ellipsis,) and view is not self
+    return view if is_view else torch._C.TensorBase.__getitem__(view, rest)
 
 
 def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
@@ -226,9 +213,9 @@ def _index(self: torch.Tensor) -> int:
 def _forking(original: Callable) -> Callable:
     def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
         tracer = current()
-        return (
-            original(func, *args, **kwargs) if tracer is None else tracer.fork(func, args, kwargs)
-        )
+        if tracer is None:
+            return original(func, *args, **kwargs)
+        return tracer.fork(func, args, kwargs)
 
     return fork
 
@@ -242,9 +229,9 @@ def _applying(original: Any) -> Any:
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         tracer, bound = current(), original.__get__(None, cls)
-        return (
-            bound(*args, **kwargs) if tracer is None or kwargs else tracer.applied(cls, bound, args)
-        )
+        if tracer is None or kwargs:
+            return bound(*args, **kwargs)
+        return tracer.applied(cls, bound, args)
 
     return classmethod(apply)
 
@@ -261,6 +248,36 @@ def _dispatching(original: Callable) -> Callable:
     return handle_dispatch_mode
 
 
+def _taking_mode_off(original: Callable) -> Callable:
+    """Replace how PyTorch takes the top mode off its stack around each operator: it looks at three
+    slots by functions, imports and abstract classes, which takes longer than a small operator."""
+    stack = torch._ops._mode_stack_state_for_pre_dispatch
+
+    def pop_mode() -> Any:
+        mode = stack.get(0)
+        if type(mode) is not Mode or stack._schema_check_mode is not None or stack.get(1):
+            return original()
+        stack.set(0, None)
+        torch._C._dispatch_tls_set_dispatch_key_included(PRE_DISPATCH, False)
+        return mode
+
+    return pop_mode
+
+
+def _putting_mode_on(original: Callable) -> Callable:
+    """Replace the other half: how the mode gets back onto the stack."""
+    stack = torch._ops._mode_stack_state_for_pre_dispatch
+
+    def set_mode(mode: Any) -> None:
+        if type(mode) is not Mode or stack.count():
+            original(mode)
+            return
+        stack.set(0, mode)
+        torch._C._dispatch_tls_set_dispatch_key_included(PRE_DISPATCH, True)
+
+    return set_mode
+
+
 class Indexing(TorchFunctionMode):
     """Gets x[i] and x[i] = y: if these methods were replaced on torch.Tensor, C would treat it as a
     sequence for ever."""
@@ -274,10 +291,16 @@ class Indexing(TorchFunctionMode):
             return _getitem(*args)
         if func is torch._C.TensorBase.__setitem__:
             return _setitem(*args)
-        func = self.replaced.get(
-            func, func
-        )  # torch looks a function up by its name: what replaces it has run before
-        return func(*args, **(kwargs or {}))
+        # torch looks a function up by its name: what replaces it has run before
+        return self.replaced.get(func, func)(*args, **(kwargs or {}))
+
+
+# Methods that make Python's values of tensors, and what they make; "": only a text for people.
+_CONVERSIONS = {
+    "__bool__": "boolean", "__nonzero__": "boolean", "__int__": "integer", "__float__": "float",
+    "item": "number", "tolist": "list", "numpy": "NumPy array", "__complex__": "complex",
+    "__repr__": "",
+}  # fmt: skip
 
 
 def replacements() -> list[tuple[Any, str, Any]]:
@@ -298,26 +321,23 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (torch._C, "wait", _waiting(torch._C.wait)),
         (torch._C, "_get_tracing_state", current),
         (torch._library.utils, "handle_dispatch_mode", _dispatching(handle_dispatch_mode)),
+        (
+            torch._ops,
+            "_pop_mode_from_pre_dispatch",
+            _taking_mode_off(torch._ops._pop_mode_from_pre_dispatch),
+        ),
+        (
+            torch._ops,
+            "_set_mode_pre_dispatch",
+            _putting_mode_on(torch._ops._set_mode_pre_dispatch),
+        ),
         (torch._C, "_is_tracing", lambda: current() is not None),
     ]
-    for name, to in (
-        ("__bool__", "boolean"),
-        ("__nonzero__", "boolean"),
-        ("__int__", "integer"),
-        ("__float__", "float"),
-        ("item", "number"),
-        ("tolist", "list"),
-        ("numpy", "NumPy array"),
-        ("__complex__", "complex"),
-        ("__repr__", ""),
-    ):
+    for name, to in _CONVERSIONS.items():
         if hasattr(tensor, name):
             rows.append((tensor, name, _converting(getattr(tensor, name), to)))
-    sized = [
-        (torch._C._nn, name)
-        for name in dir(torch._C._nn)
-        if name.startswith(("upsample_", "_upsample", "adaptive_"))
-    ]
+    resizing = ("upsample_", "_upsample", "adaptive_")
+    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(resizing)]
     for owner, name in [*sized, (torch.nn.functional, "adaptive_avg_pool1d")]:
         rows.append((owner, name, _taking_sizes(getattr(owner, name))))
     for name in ("tensor", "as_tensor", "from_numpy"):

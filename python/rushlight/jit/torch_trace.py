@@ -45,24 +45,10 @@ DTYPE_NAMES = {
 }
 # Types that the recorder takes as constants, besides tensors.
 PLAIN = (str, int, float, complex, torch.dtype, torch.layout, torch.memory_format, torch.device)
-# Types that the schema takes as numbers, with the text for a Python value of each kind.
-KINDS = {
-    "IntType": "int",
-    "SymIntType": "int",
-    "FloatType": "float",
-    "BoolType": "bool",
-    "NumberType": "Scalar",
-    "StringType": "str",
-    "DeviceObjType": "Device",
-    "LayoutType": "int",
-    "MemoryFormatType": "int",
-    "ScalarTypeType": "int",
-    "SymFloatType": "float",
-    "SymBoolType": "bool",
-    "TensorType": "Tensor",
-    "GeneratorType": "Generator",
-    "QSchemeType": "int",
-}
+# Types whose text in graphs is not their own.
+TEXTS = {"NumberType": "Scalar", "QSchemeType": "int"}
+# Types of numbers: what reads one from a tensor, and the number's type.
+NUMBERS = {"IntType": ("aten::Int", "int"), "FloatType": ("aten::Float", "float")}
 WHAT_IS_LOST = (
     "might cause the trace to be incorrect. We can't record the data flow of Python values, so "
     "this value will be treated as "
@@ -97,11 +83,6 @@ def tensor_type(t: torch.Tensor) -> str:
     )
 
 
-def kind_name(t: torch.Tensor) -> str:
-    """Return "FloatTensor"."""
-    return DTYPE_NAMES.get(t.dtype, "") + "Tensor"
-
-
 class SymbolicNumber:
     """The node of a torch.SymInt or SymFloat: the number of a traced tensor."""
 
@@ -114,33 +95,22 @@ class SymbolicNumber:
     def is_float(self) -> bool:
         return isinstance(self.number, float)
 
-    def is_bool(self) -> bool:
-        return False
-
     def is_symbolic(self) -> bool:
         return True
 
-    def is_nested_int(self) -> bool:
+    def is_bool(self) -> bool:
         return False
 
-    def is_constant(self) -> bool:
-        return False
+    def nested_int(self) -> None:
+        return None
 
-    def has_hint(self) -> bool:
-        return True
+    has_hint = is_symbolic
+    is_nested_int = is_constant = is_bool
+    maybe_as_int = maybe_as_float = nested_int
 
     @property
     def hint(self) -> Any:
         return self.number
-
-    def maybe_as_int(self) -> None:
-        return None
-
-    def maybe_as_float(self) -> None:
-        return None
-
-    def nested_int(self) -> None:
-        return None
 
     def guard_int(self, file: str, line: int) -> int:
         """Handle a use of the tensor as a number in the binding: the operator that it calls next
@@ -238,7 +208,7 @@ class Kind:
         has_inner = self.name in ("OptionalType", "ListType")
         inner: Any = Kind(kind.getElementType()) if has_inner else None
         self.inner, is_optional = inner, self.name == "OptionalType"
-        self.text: str = inner.text + "?" if is_optional else KINDS.get(self.name, str(kind))
+        self.text: str = inner.text + "?" if is_optional else TEXTS.get(self.name, str(kind))
 
 
 class Signature:
@@ -279,9 +249,7 @@ class Tracer:
         self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
-        self.untracked: set[int] = (
-            set()
-        )  # tensors of known memory that are constants all the same, by id
+        self.untracked: set[int] = set()  # ids of tensors of known memory that are constants
         self.memory: dict[tuple, int | str] = {}  # by what a tensor is a view of, and how
 
     # -- Tensors and their values
@@ -299,27 +267,18 @@ class Tracer:
 
     @staticmethod
     def place(tensor: torch.Tensor) -> tuple:
-        base = torch._C.TensorBase
-        return (
-            tensor.untyped_storage()._cdata,
-            tensor.storage_offset(),
-            tuple(base.size(tensor)),
-            base.stride(tensor),
-            tensor.dtype,
-        )
+        base, cell = torch._C.TensorBase, tensor.untyped_storage()._cdata
+        sizes = tuple(base.size(tensor))
+        return cell, tensor.storage_offset(), sizes, base.stride(tensor), tensor.dtype
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """Return the value of a tensor. PyTorch's factories return another object than their
         operator did: same memory, same value."""
         found = self.values.get(id(tensor))
-        if (
-            found is None
-            and tensor.layout == torch.strided
-            and not tensor.is_nested
-            and id(tensor) not in self.untracked
-        ):
+        if found is None and id(tensor) not in self.untracked:
             with self.pause():
-                found = self.memory.get(self.place(tensor))
+                is_strided = tensor.layout == torch.strided and not tensor.is_nested
+                found = self.memory.get(self.place(tensor)) if is_strided else None
             if found is not None:
                 self.values[id(tensor)] = found
                 self.alive.append(tensor)
@@ -375,10 +334,8 @@ class Tracer:
             rows = [f"{n:g}" for n in tensor.detach().reshape(-1).tolist()]
             wide = max(map(len, rows), default=0)
             sizes = ",".join(map(str, torch._C.TensorBase.size(tensor)))
-            return (
-                "".join(f" {row:>{wide}}\n" for row in rows)
-                + f"[ torch.{kind_name(tensor)}{{{sizes}}} ]"
-            )
+            lines = "".join(f" {row:>{wide}}\n" for row in rows)
+            return f"{lines}[ torch.{DTYPE_NAMES.get(tensor.dtype, '')}Tensor{{{sizes}}} ]"
 
     def pause(self) -> Pause:
         return Pause(self)
@@ -392,10 +349,8 @@ class Tracer:
         name = known.name if known is not None else ""
         if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
             return self.item(args[0])
-        given, self.given = self.given, []
-        if given:
-            at = instruction()
-            given = [g for g in given if g[1] == at]
+        at, given, self.given = instruction() if self.given else None, self.given, []
+        given = [g for g in given if g[1] == at]
         if torch.is_autocast_enabled("cpu") and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "AutocastCPU"
         ):
@@ -424,17 +379,12 @@ class Tracer:
         """Warn if an in-place write is recorded out of place while other tensors share the
         memory."""
         with self.pause():
-            cell = tensor.untyped_storage()._cdata
-            alive = {
-                id(t): i
-                for i, t in enumerate(self.alive)
-                if t.layout == torch.strided and t.untyped_storage()._cdata == cell
-            }
-        kept = Counter(map(id, self.alive))
-        n = 1 + sum(
-            at != id(tensor) and sys.getrefcount(self.alive[i]) > kept[at] + 1
-            for at, i in alive.items()
-        )
+            cell, rows = tensor.untyped_storage()._cdata, enumerate(self.alive)
+            strided = ((t, i) for i, t in rows if t.layout == torch.strided)
+            alive = {id(t): i for t, i in strided if t.untyped_storage()._cdata == cell}
+        kept, count = Counter(map(id, self.alive)), sys.getrefcount
+        others = [(at, i) for at, i in alive.items() if at != id(tensor)]
+        n = 1 + sum(count(self.alive[i]) > kept[at] + 1 for at, i in others)
         if n > 1:
             warn(
                 f"There are {n} live references to the data region being modified when tracing "
@@ -453,16 +403,13 @@ class Tracer:
             return keys.CompositeImplicitAutograd
         if name.startswith("aten::_foreach_"):
             return keys.CompositeExplicitAutograd
-        tensors = [
-            a
-            for arg in args
-            for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
-            if isinstance(a, torch.Tensor)
-        ]
-        if any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
-            raise RuntimeError(
-                "functions that torch.func or torch.vmap transforms cannot be traced"
-            )
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+        for arg in args:
+            for a in arg if isinstance(arg, (list, tuple)) else (arg,):
+                if isinstance(a, torch.Tensor) and wrapped(a):
+                    raise RuntimeError(
+                        "functions that torch.func or torch.vmap transforms cannot be traced"
+                    )
         return None
 
     def item(self, tensor: torch.Tensor) -> Any:
@@ -470,19 +417,11 @@ class Tracer:
             number = tensor.item()
         node = SymbolicNumber(self, tensor, number)
         self.alive.append(tensor)
-        if isinstance(number, bool):
-            return number
-        if isinstance(number, int):
-            return torch.SymInt(node)
-        return torch.SymFloat(node) if isinstance(number, float) else number
+        made = {int: torch.SymInt, float: torch.SymFloat}.get(type(number))
+        return number if made is None else made(node)
 
     def inputs(
-        self,
-        known: Signature,
-        args: tuple,
-        kwargs: dict,
-        given: list[tuple[SymbolicNumber, Any]],
-        where: str,
+        self, known: Signature, args: tuple, kwargs: dict, given: list, where: str
     ) -> list[int]:
         n_args, rows = len(args), []
         for i, (name, is_named, default, kind) in enumerate(known.arguments):
@@ -527,12 +466,7 @@ class Tracer:
         tensor = self.value(node.tensor)
         if kind == "TensorType":
             return Made(tensor)
-        name, type = {
-            "IntType": ("aten::Int", "int"),
-            "SymIntType": ("aten::Int", "int"),
-            "FloatType": ("aten::Float", "float"),
-            "SymFloatType": ("aten::Float", "float"),
-        }.get(kind, ("aten::ScalarImplicit", "Scalar"))
+        name, type = NUMBERS.get(kind, ("aten::ScalarImplicit", "Scalar"))
         return Made(self.recorder.add(name, [tensor], (type,), None, tensor)[0])
 
     def number_tensor(self, value: Any, where: str) -> int:
@@ -546,9 +480,9 @@ class Tracer:
         if isinstance(value, torch.Generator):
             value = None
         elif isinstance(value, bool):
-            value = int(value) if kind in ("IntType", "SymIntType") else value
+            value = int(value) if kind == "IntType" else value
         elif isinstance(value, int):
-            value = float(value) if kind in ("FloatType", "SymFloatType") else value
+            value = float(value) if kind == "FloatType" else value
         elif kind == "DeviceObjType":
             value = torch.device(value)
         elif not isinstance(value, PLAIN):
@@ -564,15 +498,11 @@ class Tracer:
             elif isinstance(value, (list, tuple)):
                 types.append("Tensor[]" if kind.name != "ListType" else kind.inner.text + "[]")
             else:
-                types.append(
-                    "Tensor" if kind.name == "OptionalType" else KINDS.get(kind.name, "Tensor")
-                )
+                types.append("Tensor" if kind.name == "OptionalType" else kind.text)
         name = known.name
         if name == "aten::convolution":  # what it calls; the rest is about cuDNN
-            name, types = (
-                "aten::_convolution",
-                [types[0].replace("requires_grad=1", "requires_grad=0")],
-            )
+            name = "aten::_convolution"
+            types = [types[0].replace("requires_grad=1", "requires_grad=0")]
             inputs = inputs + [self.recorder.constant(flag) for flag in (False, False, True, True)]
         is_outplace = self.outplace and known.writes and name.endswith("_")
         if is_outplace and hasattr(torch.ops.aten, name[6:-1]):
@@ -602,8 +532,8 @@ class Tracer:
             if path is None:
                 raise RuntimeError(
                     f"Tried to trace {callee._c} but it is not part of the active trace. Modules "
-                    f"that are called during a "
-                    "trace must be registered as submodules of the thing being traced."
+                    "that are called during a trace must be registered as submodules of the thing "
+                    "being traced."
                 )
             declared = entry().unit.type_of_object(callee).method(method)
             owner, call = [self.recorder.attribute(path)], {"method": method}
@@ -613,9 +543,8 @@ class Tracer:
         values, plain = list(owner), {}
         for name, kind, _, _ in arguments:
             if name not in given and method is None:
-                given[name] = (
-                    inspect.signature(original).parameters[name].default if original else None
-                )
+                parameters = inspect.signature(original).parameters if original else {}
+                given[name] = getattr(parameters.get(name), "default", None)
             elif name not in given:
                 schema = callee._program_method(method).schema
                 given[name] = next(a.default_value for a in schema.arguments if a.name == name)
@@ -642,15 +571,11 @@ class Tracer:
         with self.pause():
             result = apply(*args)
         parts = result if isinstance(result, tuple) else (result,)
-        if not all(isinstance(part, torch.Tensor) for part in parts):
-            kind = next(
-                type(part).__name__.capitalize()
-                for part in parts
-                if not isinstance(part, torch.Tensor)
-            )
+        other = next((part for part in parts if not isinstance(part, torch.Tensor)), parts)
+        if other is not parts:
             raise RuntimeError(
-                f"Tracer cannot set value trace for type {kind}. Supported types are tensor, "
-                f"tensor list, and tuple of tensors."
+                f"Tracer cannot set value trace for type {type(other).__name__.capitalize()}. "
+                "Supported types are tensor, tensor list, and tuple of tensors."
             )
 
         def call(*tensors: Any) -> Any:
@@ -684,39 +609,26 @@ class Tracer:
             number = {"int": "aten::Int", "float": "aten::Float", "bool": "aten::Bool"}.get(text)
             return self.one(number, [self.value(value)], text) if number else self.value(value)
         elems = kind.elems
+        if value is None:
+            return self.recorder.constant(None)
         if text.endswith("?"):
-            return (
-                self.recorder.constant(None)
-                if value is None
-                else self.python_value(value, elems[0])
-            )
+            return self.python_value(value, elems[0])
         if isinstance(value, (list, tuple)) and elems:
-            parts = [
-                self.python_value(v, elems[i] if text.startswith("(") else elems[0])
-                for i, v in enumerate(value)
-            ]
-            return self.one(
-                "prim::ListConstruct" if text.endswith("]") else "prim::TupleConstruct", parts, text
-            )
+            kinds = elems if text.startswith("(") else elems * len(value)
+            parts = list(map(self.python_value, value, kinds))
+            form = "List" if text.endswith("]") else "Tuple"
+            return self.one(f"prim::{form}Construct", parts, text)
         if isinstance(value, dict):
-            parts = [
-                self.python_value(v, elems[i]) for item in value.items() for i, v in enumerate(item)
-            ]
+            items = [v for item in value.items() for v in item]
+            parts = list(map(self.python_value, items, elems * len(value)))
             return self.one("prim::DictConstruct", parts, text)
-        return (
-            self.literal(value, "FloatType" if text == "float" else "AnyType", "")
-            if value is not None
-            else self.recorder.constant(None)
-        )
+        return self.literal(value, "FloatType" if text == "float" else "AnyType", "")
 
     def bind_result(self, result: Any, value: int) -> None:
+        held = (torch.Tensor, list, tuple, dict)
         if isinstance(result, torch.Tensor):
             self.bind(result, value)
-        elif (
-            isinstance(result, (list, tuple))
-            and result
-            and any(isinstance(leaf, (torch.Tensor, list, tuple, dict)) for leaf in result)
-        ):
+        elif isinstance(result, (list, tuple)) and any(isinstance(x, held) for x in result):
             kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
             outputs = self.recorder.add(kind, [value], tuple(map(self.shaped, result)))
             for item, output in zip(result, outputs, strict=True):
@@ -742,9 +654,7 @@ class Tracer:
         except BaseException:
             self.recorder.close()
             raise
-        made = TracedFuture(result)
-        made.recorded = self.recorder.close(output)
-        return made
+        return TracedFuture(result, self.recorder.close(output))
 
     def packed(self, value: Any) -> int:
         """Return a result as one value."""
@@ -792,12 +702,8 @@ class Tracer:
         if not isinstance(index, torch.Tensor) or not self.known(index):
             return None
         with self.pause():
-            is_number = torch._C.TensorBase.dim(index) == 0 and index.dtype in (
-                torch.int64,
-                torch.int32,
-                torch.int16,
-                torch.int8,
-            )
+            is_int = index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8)
+            is_number = torch._C.TensorBase.dim(index) == 0 and is_int
         return self.item(index) if is_number else None
 
     def viewed(self, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
@@ -814,10 +720,8 @@ class Tracer:
             if isinstance(item, slice):
                 start, stop, step = (self.bound(b) for b in (item.start, item.stop, item.step))
                 start, stop = 0 if start is None else start, sys.maxsize if stop is None else stop
-                tensor, item = (
-                    aten.slice.Tensor(tensor, dim, start, stop, 1 if step is None else step),
-                    slice(None),
-                )
+                step, item = 1 if step is None else step, slice(None)
+                tensor = aten.slice.Tensor(tensor, dim, start, stop, step)
             elif item is None:
                 tensor, item = aten.unsqueeze(tensor, dim), slice(None)
                 dim += 1
@@ -834,9 +738,8 @@ class Tracer:
                     continue
             rest.append(item)
             dim += n_dims - n_taken if item is Ellipsis else consumed(item)
-        return tensor, tuple(rest) if any(isinstance(i, torch.Tensor) for i in rest) else (
-            Ellipsis,
-        )
+        has_tensors = any(isinstance(i, torch.Tensor) for i in rest)
+        return tensor, tuple(rest) if has_tensors else (Ellipsis,)
 
     def bound(self, number: Any) -> Any:
         """Return a traced number as the object that refers to its tensor."""
@@ -854,18 +757,9 @@ class Tracer:
         with self.pause():
             kept = tensor.detach().clone()
         where, type, constant = location(), self.type_of(tensor), self.recorder.constant
-        made = self.one(
-            "aten::to",
-            [
-                self.constant(kept, where),
-                constant(tensor.device, where),
-                constant(tensor.dtype, where),
-                *(constant(False, where) for _ in range(2)),
-                constant(None),
-            ],
-            type,
-            where,
-        )
+        options = (tensor.device, tensor.dtype, False, False)
+        inputs = [self.constant(kept, where), *(constant(option, where) for option in options)]
+        made = self.one("aten::to", [*inputs, constant(None)], type, where)
         self.bind(tensor, self.one("aten::detach", [made], type, where) if is_detached else made)
         return tensor
 
@@ -898,10 +792,8 @@ class Made(int):
 class TracedFuture:
     """The result of fork while tracing."""
 
-    recorded: int
-
-    def __init__(self, result: Any) -> None:
-        self.result = result
+    def __init__(self, result: Any, recorded: int) -> None:
+        self.result, self.recorded = result, recorded
 
     def wait(self) -> Any:
         tracer = current()
@@ -925,11 +817,8 @@ def consumed(item: Any) -> int:
     """Return how many dimensions of a tensor an index consumes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    return (
-        torch._C.TensorBase.dim(item)
-        if isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8)
-        else 1
-    )
+    is_mask = isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8)
+    return torch._C.TensorBase.dim(item) if is_mask else 1
 
 
 def is_plain(item: Any) -> bool:
@@ -937,19 +826,17 @@ def is_plain(item: Any) -> bool:
     if isinstance(item, list):
         return bool(item) and all(type(i) in (int, bool) for i in item)
     return (
-        type(item) is int
-        or isinstance(item, (slice, torch.Tensor))
-        or item is None
+        item is None
         or item is Ellipsis
+        or isinstance(item, (slice, torch.Tensor))
+        or (type(item) is int)
     )
 
 
 def instruction() -> tuple[int, int]:
     """Return the position of the traced program: it shows whether a number was read for the
     following call."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OURS):
-        frame = frame.f_back
+    frame = innermost()
     return (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
 
 
@@ -1014,21 +901,24 @@ def innermost() -> Any:
     return frame
 
 
-known_lines: dict[Any, str] = {}  # by code and line, while a trace is on
+# Lines of text, while a trace is on: by code object and instruction.  A code object's own hash
+# reads all of its constants, so its id is the key; the entry holds it, so that the id stays its
+# own.
+known_lines: dict[tuple[int, int], tuple[str, Any]] = {}
 
 
 def location() -> str:
     """Return the place of that frame and its callers, "file.py(12): function", without ours."""
     frame, lines = innermost(), []
     while frame is not None:
-        at = frame.f_code, frame.f_lineno
-        line = known_lines.get(at)
-        if line is None:
-            code, number = at
+        code = frame.f_code
+        at = id(code), frame.f_lasti
+        known = known_lines.get(at)
+        if known is None:
             is_ours = code.co_filename.startswith(PACKAGE)
-            line = "" if is_ours else f"{code.co_filename}({number}): {code.co_name}\n"
-            known_lines[at] = line
-        lines.append(line)
+            line = "" if is_ours else f"{code.co_filename}({frame.f_lineno}): {code.co_name}\n"
+            known = known_lines[at] = line, code
+        lines.append(known[0])
         frame = frame.f_back
     return "".join(lines)
 

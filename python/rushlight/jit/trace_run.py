@@ -9,7 +9,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _rushlight
 from .entry import entry
@@ -29,6 +29,11 @@ OUTPUTS = (
     "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from "
     "traced functions"
 )
+GRAPHS = "Graphs differed across invocations!"
+CONSTANTS = (
+    "Tensor-valued Constant nodes differed in value across invocations. This often indicates that "
+    "the tracer has encountered untraceable code."
+)
 
 
 class TracingCheckError(Exception):
@@ -43,19 +48,11 @@ class TracingCheckError(Exception):
         self.message = "Tracing failed sanity checks!\n"
         if extra_msg is not None:
             self.message += extra_msg + "\n"
-        if graph_diff_error is not None:
-            self.message += (
-                "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
-            )
-        if tensor_compare_error is not None:
-            self.message += (
-                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This "
-                "often indicates that the "
-                "tracer has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
-            )
-        Exception.__init__(
-            self, self.message
-        )  # a class beside this one may be torch's of the same name
+        for said, error in ((GRAPHS, graph_diff_error), (CONSTANTS, tensor_compare_error)):
+            if error is not None:
+                self.message += f"ERROR: {said}\n{_indent(error)}\n"
+        # a class beside this one may be torch's of the same name
+        Exception.__init__(self, self.message)
 
 
 @functools.cache
@@ -63,11 +60,8 @@ def _check_error() -> type[TracingCheckError]:
     """Return the exception class to raise: torch's error, too, if torch is imported."""
     import torch
 
-    return type(
-        "TracingCheckError",
-        (TracingCheckError, torch.jit._trace.TracingCheckError),
-        {"__module__": __name__},
-    )
+    bases = (TracingCheckError, torch.jit._trace.TracingCheckError)
+    return type("TracingCheckError", bases, {"__module__": __name__})
 
 
 def _indent(text: str) -> str:
@@ -80,12 +74,7 @@ class _TracerWarning(Warning):
 
 def tracer_warning() -> type[Warning]:
     """Return the class of a trace's warnings: torch's if torch is imported."""
-    torch = sys.modules.get("torch")
-    return (
-        torch.jit._trace.TracerWarning
-        if torch is not None and hasattr(torch, "jit")
-        else _TracerWarning
-    )
+    return getattr(sys.modules.get("torch.jit._trace"), "TracerWarning", _TracerWarning)
 
 
 def _callers_level() -> int:
@@ -96,25 +85,14 @@ def _callers_level() -> int:
     return level
 
 
-class Options:
-    def __init__(
-        self,
-        check: bool,
-        check_inputs: Any,
-        tolerance: float,
-        strict: bool,
-        named: bool,
-        outplace: bool,
-        stored: bool = False,
-    ) -> None:
-        self.check, self.check_inputs, self.tolerance, self.strict, self.named = (
-            check,
-            check_inputs,
-            tolerance,
-            strict,
-            named,
-        )
-        self.outplace, self.stored = outplace, stored
+class Options(NamedTuple):
+    check: bool
+    check_inputs: Any
+    tolerance: float
+    strict: bool
+    named: bool
+    outplace: bool
+    stored: bool = False
 
 
 def as_tuple(inputs: Any, torch: Any) -> tuple[Any, ...]:
@@ -139,12 +117,7 @@ def argument_names(func: Any) -> list[str]:
         parameters = inspect.signature(func).parameters.values()
     except (ValueError, TypeError):
         return []
-    names = []
-    for p in parameters:
-        if p.kind != p.POSITIONAL_OR_KEYWORD:
-            continue
-        names.append(p.name)
-    return names
+    return [p.name for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD]
 
 
 def n_attributes(module: Any) -> int:
@@ -251,11 +224,8 @@ class Recording:
         tracer = self.tracer
         if isinstance(value, self.torch.Tensor):
             if tracer.known(value):
-                value = (
-                    value.view(value.size())
-                    if value.layout == self.torch.strided
-                    else value.detach()
-                )
+                is_strided = value.layout == self.torch.strided
+                value = value.view(value.size()) if is_strided else value.detach()
                 tracer.recorder.skip(value.dim() + 2)  # PyTorch records the view
             tracer.bind(value, made)
             return value
@@ -263,9 +233,8 @@ class Recording:
             items = {}
             for key, item in value.items():
                 inputs = [made, tracer.recorder.constant(key)]
-                items[key] = self.unpack(
-                    item, tracer.one("aten::__getitem__", inputs, self.type_of(item))
-                )
+                one = tracer.one("aten::__getitem__", inputs, self.type_of(item))
+                items[key] = self.unpack(item, one)
             return type(value)(items)
         kind = "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack"
         outputs = tracer.recorder.add(kind, [made], tuple(self.type_of(v) for v in value))
@@ -278,8 +247,8 @@ class Recording:
         if not self.tracer.known(value):
             raise RuntimeError(
                 f"output {1} ({self.tracer.shown(value)}) of traced region did not have observable "
-                f"data dependence with trace "
-                "inputs; this probably indicates your program cannot be understood by the tracer."
+                "data dependence with trace inputs; this probably indicates your program cannot be "
+                "understood by the tracer."
             )
         return self.tracer.find(value)
 
@@ -336,18 +305,10 @@ def clone_inputs(inputs: Any) -> Any:
 
     def clone(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            made = (
-                value.detach().clone(
-                    memory_format=None if value.is_mkldnn else torch.preserve_format
-                )
-                if value.layout == torch.strided
-                else value.detach().clone()
-            )
-            return (
-                made.requires_grad_(value.requires_grad)
-                if made.is_floating_point() or made.is_complex()
-                else made
-            )
+            is_plain = value.layout == torch.strided and not value.is_mkldnn
+            made = value.detach().clone(memory_format=torch.preserve_format if is_plain else None)
+            is_inexact = made.is_floating_point() or made.is_complex()
+            return made.requires_grad_(value.requires_grad) if is_inexact else made
         if isinstance(value, dict):
             return type(value)((k, clone(v)) for k, v in value.items())
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -365,30 +326,20 @@ class Checker:
         self.options = options
 
     def run(
-        self,
-        func: Any,
-        inputs: Any,
-        traced: Any,
-        first: Recording,
-        record: Callable[[Any], Recording],
+        self, func: Any, inputs: Any, traced: Any, first: Recording, record: Callable[..., Any]
     ) -> None:
         import torch
 
         with torch.no_grad():
             again = record(clone_inputs(inputs))
-        self.random, self.differences = (
-            first.random_lines(),
-            lambda: self.compare_graphs(first, again),
-        )
+        self.random = first.random_lines()
+        self.differences = lambda: self.compare_graphs(first, again)
         with torch.no_grad():
             ours = self.call(traced, clone_inputs(inputs), "trace")
             theirs = self.call(func, clone_inputs(inputs), "Python function")
             if self.compare(ours, theirs, "Python function"):
-                self.compare(
-                    ours,
-                    self.call(traced, clone_inputs(inputs), "repeated trace"),
-                    "repeated trace",
-                )
+                what = "repeated trace"
+                self.compare(ours, self.call(traced, clone_inputs(inputs), what), what)
         graph_error, tensor_error = self.differences()
         if graph_error is not None or tensor_error is not None:
             raise _check_error()(graph_error, tensor_error)

@@ -59,17 +59,12 @@ class Built:
         if isinstance(module, _rushlight.Module):
             return unit.type_of_object(module), module
         cls = type(module)
-        made = unit.add_class(
-            f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", ""),
-            kinds.C_MODULE,
-            None,
-        )
+        name = f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", "")
+        made = unit.add_class(name, kinds.C_MODULE, None)
         tensor, boolean = unit.make_type(kinds.T_TENSOR), unit.make_type(kinds.T_BOOL)
         slots = []
-        for entries, kind in (
-            (module._parameters, kinds.PARAMETER),
-            (module._buffers, kinds.BUFFER),
-        ):
+        held = ((module._parameters, kinds.PARAMETER), (module._buffers, kinds.BUFFER))
+        for entries, kind in held:
             for name, value in entries.items():
                 if value is not None:  # as in torch, what is None is not there
                     made.add_attr(name, tensor, kind)
@@ -91,29 +86,22 @@ def exported(module: torch.nn.Module) -> list[str]:
     """Return the names of methods decorated with `export`."""
     if isinstance(module, _rushlight.Module):
         return []
-    found = []
+    found: dict[str, None] = {}
     for cls in type(module).__mro__:
         if cls is torch.nn.Module:  # none of its hundred methods is
             break
-        found += [
-            n
-            for n, f in vars(cls).items()
-            if callable(f)
-            and decorator_flags.modifier(f) == decorator_flags.EXPORT
-            and n not in found
-        ]
-    return found
+        for name, f in vars(cls).items():
+            if callable(f) and decorator_flags.modifier(f) == decorator_flags.EXPORT:
+                found[name] = None
+    return list(found)
 
 
 def shown(module: Any, name: str) -> str:
     """Return the repr that torch has for traced modules."""
     lines = [f"({child}): {shown(m, m.original_name)}" for child, m in module.named_children()]
     inner = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
-    return (
-        f"{name}(\n  original_name={module.original_name}{inner}\n)"
-        if lines
-        else f"{name}(original_name={module.original_name})"
-    )
+    own = f"original_name={module.original_name}"
+    return f"{name}(\n  {own}{inner}\n)" if lines else f"{name}({own})"
 
 
 class TracedModule(torch_modules.ScriptModule):
@@ -170,21 +158,16 @@ def _wrap(made: Any, built: Built) -> None:
         owners[path] = wrapped
 
 
-def trace_methods(
-    module: torch.nn.Module, inputs: dict[str, Any], options: Options, module_class: Any
-) -> Any:
+def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: Options) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
     for path, child in built.paths.items():
         if path:
             names.setdefault(child, f"__module.{path}")
-    tensors = [
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ]
-    places = list(
-        {id(t): (path, t) for path, t in reversed(tensors)}.values()
-    )  # a shared one is found where it is first
+    tensors = [*module.named_parameters(remove_duplicate=False)]
+    tensors += module.named_buffers(remove_duplicate=False)
+    # a shared one is found where it is first
+    places = list({id(t): (path, t) for path, t in reversed(tensors)}.values())
     checks: list[Any] = []
     stored: dict[str, Any] = {}
     for method, given in inputs.items():
@@ -200,12 +183,10 @@ def trace_methods(
         recording = record(given)
         recording.tracer.recorder.define(method)
         checks.append((func, method, kept, recording, record))
-    made = TopLevelTracedModule()
-    made._become(
-        built.object
-        if isinstance(built.object, _rushlight.Module)
-        else built.entry.unit.module_of(built.object)
-    )
+    made, program = TopLevelTracedModule(), built.object
+    if not isinstance(program, _rushlight.Module):
+        program = built.entry.unit.module_of(program)
+    made._become(program)
     made.__dict__["_name"] = type(module).__name__
     if options.stored:
         made.__dict__["_traced_inputs"] = {
@@ -215,12 +196,8 @@ def trace_methods(
     _tie(made, tensors)
     if options.check:
         for func, method, kept, recording, record in checks:
-            again = (
-                [c[method] for c in options.check_inputs]
-                if options.check_inputs is not None
-                else [kept]
-            )
-            for values in again:
+            more = options.check_inputs
+            for values in [kept] if more is None else [c[method] for c in more]:
                 values = values if options.named else as_tuple(values, torch)
                 Checker(options).run(func, values, getattr(made, method), recording, record)
     return made

@@ -82,20 +82,10 @@ def trace(
     module = _module_of(func, torch)
     if module is not None:
         owner, method = module
-        return trace_module(
-            owner,
-            {method: inputs},
-            None,
-            check_trace,
-            _wrap_checks(check_inputs, method),
-            check_tolerance,
-            strict,
-            _force_outplace,
-            _module_class,
-            _compilation_unit,
-            example_inputs_is_kwarg=named,
-            _store_inputs=_store_inputs,
-        )
+        checks = None if check_inputs is None else [{method: given} for given in check_inputs]
+        flags = (strict, _force_outplace, _module_class, _compilation_unit, named, _store_inputs)
+        more = (None, check_trace, checks, check_tolerance, *flags)
+        return trace_module(owner, {method: inputs}, *more)
     if not named:
         inputs = as_tuple(inputs, torch)
     options = Options(check_trace, check_inputs, check_tolerance, strict, named, _force_outplace)
@@ -132,20 +122,9 @@ def trace_module(
         return mod
     from . import traced_module
 
-    options = Options(
-        check_trace,
-        check_inputs,
-        check_tolerance,
-        strict,
-        example_inputs_is_kwarg,
-        _force_outplace,
-        _store_inputs,
-    )
-    return traced_module.trace_methods(mod, inputs, options, _module_class)
-
-
-def _wrap_checks(check_inputs: Any, method: str) -> Any:
-    return None if check_inputs is None else [{method: given} for given in check_inputs]
+    checks = (check_trace, check_inputs, check_tolerance)
+    options = Options(*checks, strict, example_inputs_is_kwarg, _force_outplace, _store_inputs)
+    return traced_module.trace_methods(mod, inputs, options)
 
 
 def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
@@ -168,11 +147,9 @@ def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
 def _only_ours(inputs: Any) -> bool:
     """True if all inputs are Rushlight's. Then PyTorch is not used."""
     found = leaves(inputs)
-    return (
-        bool(found)
-        and all(isinstance(leaf, _rushlight.Tensor) for leaf in found)
-        or (not found and "torch" not in sys.modules)
-    )
+    if not found:
+        return "torch" not in sys.modules
+    return all(isinstance(leaf, _rushlight.Tensor) for leaf in found)
 
 
 # -- Code of rushlight.Tensors
@@ -208,13 +185,10 @@ def _trace_ours(func: Any, inputs: Any, options: Options) -> Any:
 def _check_output(result: Any, strict: bool) -> None:
     if result is None:
         raise RuntimeError(NOTHING)
-    if isinstance(result, (list, dict)):
-        if strict and isinstance(result, dict):
-            raise RuntimeError(STRICT)
+    if strict and isinstance(result, dict):
+        raise RuntimeError(STRICT)
+    if isinstance(result, (list, dict, tuple)):
         for item in result.values() if isinstance(result, dict) else result:
-            _check_output(item, strict)
-    elif isinstance(result, tuple):
-        for item in result:
             _check_output(item, strict)
     elif not isinstance(result, _rushlight.Tensor):
         raise RuntimeError(OUTPUTS)

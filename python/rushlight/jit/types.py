@@ -29,6 +29,13 @@ _CONTAINERS = {
     tuple: kinds.T_TUPLE,
 }
 
+_BARE = (
+    *(getattr(typing, name) for name in ("Tuple", "List", "Dict", "Optional")),
+    tuple,
+    list,
+    dict,
+)
+
 
 class Types:
     """Types of one unit."""
@@ -54,32 +61,24 @@ class Types:
     def union_of(self, elems: Any) -> Any:
         return self.unit.make_type(kinds.T_UNION, tuple(elems))
 
-    def future_of(self, elem: Any) -> Any:
-        return self.unit.make_type(kinds.T_FUTURE, (elem,))
-
     def _learn_torch(self) -> None:
         torch = sys.modules.get("torch")
         if torch is None or not hasattr(torch, "jit"):
             return
         self._has_torch = True
-        make = self.unit.make_type
         named = {
-            torch.Tensor: kinds.T_TENSOR,
-            torch.nn.Parameter: kinds.T_TENSOR,
-            torch.device: kinds.T_DEVICE,
-            torch.dtype: kinds.T_INT,
-            torch.layout: kinds.T_INT,
-            torch.memory_format: kinds.T_INT,
-            torch.qscheme: kinds.T_INT,
-            torch.Generator: kinds.T_GENERATOR,
-            torch.Stream: kinds.T_STREAM,
-            torch.SymInt: kinds.T_INT,
+            kinds.T_TENSOR: """Tensor FloatTensor DoubleTensor HalfTensor ByteTensor CharTensor
+                ShortTensor IntTensor LongTensor BoolTensor""",
+            kinds.T_INT: "dtype layout memory_format qscheme SymInt",
+            kinds.T_DEVICE: "device",
+            kinds.T_GENERATOR: "Generator",
+            kinds.T_STREAM: "Stream",
         }
-        for key, kind in named.items():
-            self._known[key] = make(kind)
-        for name in ("Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long", "Bool"):
-            self._known[getattr(torch, f"{name}Tensor")] = make(kinds.T_TENSOR)
-        self._known[torch.Size] = self.list_of(make(kinds.T_INT))
+        for kind, names in named.items():
+            for name in names.split():
+                self._known[getattr(torch, name)] = self.simple(kind)
+        self._known[torch.nn.Parameter] = self.simple(kinds.T_TENSOR)
+        self._known[torch.Size] = self.list_of(self.simple(kinds.T_INT))
 
     def of(self, annotation: Any, scope: Any) -> Any:
         """Return the Type of an annotation, or None if it is not a type."""
@@ -98,23 +97,14 @@ class Types:
         if isinstance(annotation, typing.ForwardRef):
             return self.unit.parse_type(annotation.__forward_arg__, scope)
         origin = typing.get_origin(annotation)
-        if annotation in (
-            typing.Tuple,  # noqa: UP006
-            typing.List,  # noqa: UP006
-            typing.Dict,  # noqa: UP006
-            typing.Optional,
-            tuple,
-            list,
-            dict,
-        ):  # noqa: UP006
+        if annotation in _BARE or annotation is getattr(
+            sys.modules.get("torch._C"), "Future", self
+        ):
             return None  # of what?
-        if annotation is getattr(sys.modules.get("torch._C"), "Future", self):
-            return None
         if origin is not None:
             return self._generic(origin, typing.get_args(annotation), scope)
-        if annotation is getattr(
-            sys.modules.get("torch._awaits"), "_Await", self
-        ):  # isinstance asks: of anything
+        if annotation is getattr(sys.modules.get("torch._awaits"), "_Await", self):
+            # isinstance asks: of anything
             return self.unit.make_type(kinds.T_AWAIT, (self.simple(kinds.T_ANY),))
         if annotation is _rushlight.Tensor:
             return self.simple(kinds.T_TENSOR)
@@ -136,18 +126,11 @@ class Types:
         kind = _CONTAINERS.get(origin)
         if kind == kinds.T_TUPLE:
             return self.tuple_of(inner)
-        if kind is not None:
-            return (
-                self.unit.make_type(kind, tuple(inner))
-                if len(inner) == (2 if kind == kinds.T_DICT else 1)
-                else None
-            )
-        name = getattr(origin, "__name__", "")
-        if name == "Future" and len(inner) == 1:
-            return self.future_of(inner[0])
-        if name in ("Await", "_Await") and len(inner) == 1:
-            return self.unit.make_type(kinds.T_AWAIT, tuple(inner))
-        return None
+        if kind is None:
+            others = {"Future": kinds.T_FUTURE, "Await": kinds.T_AWAIT, "_Await": kinds.T_AWAIT}
+            kind = others.get(getattr(origin, "__name__", ""))
+        fits = len(inner) == (2 if kind == kinds.T_DICT else 1)
+        return self.unit.make_type(kind, tuple(inner)) if kind is not None and fits else None
 
     # -- From values, as torch infers attributes ---------------------------------------------------
 
@@ -197,11 +180,8 @@ class Types:
                 return f"Could not infer type of list element: {t}" if what == "List" else t
             merged = t if common is None else self.unit.unify(common, t)
             if merged is None:
-                kind = "element type" if what == "List" else "type"
-                return (
-                    f"{what} inputs to traced functions must have consistent {kind}. Found "
-                    f"{common} and {t}"
-                )
+                said = f"{what} inputs to traced functions must have consistent"
+                return f"{said} {'element ' * (what == 'List')}type. Found {common} and {t}"
             common = merged
         return make(common)
 
@@ -210,7 +190,4 @@ class Types:
             return "Dictionary inputs must have entries"
         key = self._infer_common(list(value.keys()), "Dictionary", lambda t: t)
         item = self._infer_common(list(value.values()), "Dictionary", lambda t: t)
-        for t in (key, item):
-            if isinstance(t, str):
-                return t
-        return self.dict_of(key, item)
+        return next((t for t in (key, item) if isinstance(t, str)), None) or self.dict_of(key, item)

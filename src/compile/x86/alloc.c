@@ -324,7 +324,7 @@ static void place_fused(alloc *s, operation *o)
   finish(s, &p);
 }
 
-/* Give y's register to the result. */
+/* Assign y's register to the result. */
 static void place_fix(alloc *s, operation *o)
 {
   body *b = s->b;

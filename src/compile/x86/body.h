@@ -111,8 +111,8 @@ bool body_has_math(tape_op op);
 
 /* -- trig.c: sin, cos, tan --------------------------------------------------------------------- */
 uint16_t body_trig(body *b, tape_op op, uint16_t x);
-/* The function that body_fix calls: computes the lanes of y whose x is huge.  function_lanes: 32
- * times the function, plus the lanes. */
+/* Return the function that body_fix calls: it computes the lanes of y whose x is huge.
+ * function_lanes: 32 times the function, plus the lanes. */
 void trig_fix(const float *x, float *y, uint64_t function_lanes);
 
 /* -- alloc.c ----------------------------------------------------------------------------------- */

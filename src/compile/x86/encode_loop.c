@@ -250,7 +250,7 @@ static void emit_consts(emitter *e)
   x86_align(e->a, 64, false);
 }
 
-static void give_pointers(emitter *e)
+static void assign_pointers(emitter *e)
 {
   const loop_tape *t = e->b->tape;
   memset(e->pointer, X86_NONE, sizeof e->pointer);
@@ -398,7 +398,7 @@ static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *
   measure_frame(&e);
   if (e.frame > MAX_FRAME)
     return call_unsupported(cx, "machine code for a formula with %u spilled values", b->n_slots);
-  give_pointers(&e);
+  assign_pointers(&e);
   emit_consts(&e);
   if (b->has_fixes)
     emit_fix_function(&e);

@@ -100,7 +100,7 @@ static uint16_t short_op(body *b, x86_op op, uint16_t x, uint16_t y)
     b->ops[b->n_ops - 1].vl = VL128;
   return v;
 }
-/* Give the last operation a memory operand. */
+/* Let the last operation read memory. */
 static void at(body *b, int place, int operand)
 {
   if (b->failed)

@@ -1,7 +1,8 @@
 /* compile/x86/trig.c -- sine, cosine and tangent as in ops/point/vmath.h: reduced in double, half a
  * vector at a time. From 2^45 on the C library computes them, through a jump that is almost never
  * taken, since an exact reduction of such numbers needs hundreds of bits. The steps and their order
- * are those of ops/point/vmath.h, so that compiled code and the tape runner give the same bits. */
+ * are those of ops/point/vmath.h, so that compiled code and the tape runner compute the same bits.
+ */
 #include "compile/x86/body.h"
 #include "ops/point/vmath.h"
 

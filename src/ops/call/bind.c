@@ -6,6 +6,7 @@
  * calls' arguments already have the schema's types and skip all of this (schema_takes). */
 #include "ops/call/call.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 
@@ -244,7 +245,7 @@ rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, ru
   return bind_value(cx, t, 0, v, fits, out);
 }
 
-/* -- All of them ------------------------------------------------------------------------------- */
+/* -- The refusals of a call -------------------------------------------------------------------- */
 
 /* Return the first container inside `v`, or v itself, that makes it undecided. */
 static rush_value undecided_part(rush_value v)
@@ -289,6 +290,8 @@ static rush_status refuse_undecided(call_ctx *cx, rush_value v)
 
 static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_value v)
 {
+  if (!cx->err)
+    return RUSH_EARGUMENT;
   if (sc->args[i].type->kind == TYPE_ANY && value_is_undecided(v))
     return refuse_undecided(cx, v);
   text_buf want, got;
@@ -323,34 +326,72 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
   return st;
 }
 
-static rush_status refuse_binding(call_ctx *cx, const char *fmt, const char *name, str what)
+/* Return the name that messages use. */
+static const char *shown_name(const schema *sc, const bind_source *from)
+{
+  return from->name ? from->name : sc->name;
+}
+
+/* Return the number of the argument that is given for the parameter by name, or -1. */
+static int find_named(const bind_source *from, const char *parameter)
+{
+  for (uint32_t k = 0; k < from->n_named; k++)
+    if (from->is_named(from, k, parameter))
+      return (int)(from->n_args + k);
+  return -1;
+}
+
+/* Refuse with PyTorch's message, and the keyword that is the reason if no parameter has it. */
+static rush_status refuse_call(call_ctx *cx, const schema *sc, const bind_source *from,
+                               const char *fmt, ...) RUSH_PRINTF(4, 5);
+static rush_status refuse_call(call_ctx *cx, const schema *sc, const bind_source *from,
+                               const char *fmt, ...)
 {
   text_buf t;
+  va_list ap;
+  str unknown = {NULL, 0};
+  if (!cx->err)
+    return RUSH_EARGUMENT;
   text_init(&t, cx->ctx);
-  text_add(&t, what.p, what.len);
-  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", fmt, name, text_str(&t));
+  va_start(ap, fmt);
+  text_vprintf(&t, fmt, ap);
+  va_end(ap);
+  for (uint32_t k = 0; k < from->n_named && !unknown.p; k++)
+    if (schema_arg_index(sc, from->named(from, k)) < 0)
+      unknown = from->named(from, k);
+  if (unknown.p)
+    text_printf(&t, " Got an unexpected keyword '%.*s'.", (int)unknown.len, unknown.p);
+  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s", text_str(&t));
   text_free(&t);
   return st;
 }
 
-/* Find the positions of named arguments; from_kwarg is -1 if an argument is not named. */
-static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
-                                const named_arg *kwargs, uint32_t n_kwargs, int *from_kwarg)
+/* Refuse a named argument that no parameter took. */
+static rush_status refuse_keyword(call_ctx *cx, const schema *sc, const bind_source *from)
 {
-  for (uint32_t i = 0; i < sc->n_args; i++)
-    from_kwarg[i] = -1;
-  for (uint32_t k = 0; k < n_kwargs; k++) {
-    int at = schema_arg_index(sc, kwargs[k].name);
+  text_buf t;
+  if (!cx->err)
+    return RUSH_EARGUMENT;
+  text_init(&t, cx->ctx);
+  for (uint32_t k = 0; k < from->n_named && !t.len; k++) {
+    const str name = from->named(from, k);
+    const int at = schema_arg_index(sc, name);
     if (at < 0)
-      return refuse_binding(cx, "%s() got an unexpected keyword argument '%s'", sc->name,
-                            kwargs[k].name);
-    if ((uint32_t)at < n_args || from_kwarg[at] >= 0)
-      return refuse_binding(cx, "%s() got several values for argument '%s'", sc->name,
-                            kwargs[k].name);
-    from_kwarg[at] = (int)k;
+      text_printf(&t, "Unknown keyword argument '%.*s' for operator '%s'. Schema: ", (int)name.len,
+                  name.p, shown_name(sc, from));
+    else if ((uint32_t)at < from->n_bound + from->n_args)
+      text_printf(&t,
+                  "Argument '%.*s' specified both as positional and keyword argument. Schema: ",
+                  (int)name.len, name.p);
   }
-  return RUSH_OK;
+  schema_print(&t, sc);
+  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s", text_str(&t));
+  error_add_part(cx->err, ERROR_SHOWS_SCHEMA);
+  text_free(&t);
+  return st;
 }
+
+/* -- All arguments ----------------------------------------------------------------------------- */
 
 /* Return the tag of values that need no conversion to the kind of type; types that contain others
  * have none. */
@@ -382,9 +423,9 @@ static bool wants_tensor(const type *t)
   return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && t->elems[0]->kind == TYPE_TENSOR);
 }
 
-/* Convert what PyTorch accepts from Python for a method's argument, but not for an operator's: 1
+/* Convert what PyTorch accepts from Python for a function's argument, but not for an operator's: 1
  * for True, a list for a tuple, None for a tensor. */
-static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bool *fits,
+static rush_status bind_for_function(call_ctx *cx, const type *t, rush_value v, bool *fits,
                                    rush_value *out)
 {
   if (t->kind == TYPE_BOOL && v.tag == RUSH_TAG_INT) {
@@ -405,63 +446,131 @@ static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bo
   return RUSH_OK;
 }
 
-rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
-                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *out)
+/* Bind parameter i, which no positional argument is for; counts the named ones that are used. */
+static rush_status bind_rest(call_ctx *cx, const schema *sc, const bind_source *from, uint32_t i,
+                             uint32_t *n_used, rush_value *out)
 {
-  uint32_t n_positional = 0;
-  while (n_positional < sc->n_args && !sc->args[n_positional].kwarg_only)
-    n_positional++;
-  if (n_args > n_positional)
-    return error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError",
-                          "%s() expected at most %u argument(s) but received %u argument(s).",
-                          sc->name, n_positional, n_args);
-  int from_kwarg[OP_MOST_ARGS];
-  if (sc->n_args > OP_MOST_ARGS)
-    return call_unsupported(cx, "%s: too many arguments", sc->name);
-  TRY(place_kwargs(cx, sc, n_args, kwargs, n_kwargs, from_kwarg));
-  rush_status st = RUSH_OK;
-  uint32_t i = 0;
-  for (; i < sc->n_args && st == RUSH_OK; i++) {
-    const schema_arg *a = &sc->args[i];
-    if (i >= n_args && from_kwarg[i] < 0) {
-      if (!a->has_default) {
-        st =
-          refuse_binding(cx, "%s() is missing value for argument '%s'.", sc->name, str_of(a->name));
-        break;
-      }
-      out[i] = value_retain(a->default_value);
-      continue;
-    }
-    rush_value v = i < n_args ? args[i] : kwargs[from_kwarg[i]].value, made = value_none();
-    bool fits = false;
-    if (!(is_number(v) && wants_tensor(a->type) && !sc->takes_numbers))
-      st = bind_value(cx, a->type, a->fixed_len, v, &fits, &made);
-    if (st == RUSH_OK && !fits && !strstr(sc->name, "::"))
-      st = bind_for_method(cx, a->type, v, &fits, &made);
-    if (st == RUSH_OK && !fits)
-      st = refuse_type(cx, sc, i, v);
-    if (st != RUSH_OK)
-      break;
-    out[i] = made;
+  const schema_arg *a = &sc->args[i];
+  const int at = from->n_named ? find_named(from, a->name) : -1;
+  if (at >= 0) {
+    ++*n_used;
+    return from->convert(cx, from, sc, (uint32_t)at, i, out);
   }
-  if (st != RUSH_OK)
-    while (i > 0)
-      value_release(out[--i]);
+  if (!a->has_default)
+    return refuse_call(cx, sc, from, "%s() is missing value for argument '%s'.",
+                       shown_name(sc, from), a->name);
+  *out =
+    from->skips_defaults ? (rush_value){.tag = RUSH_TAG_UNSET} : value_retain(a->default_value);
+  return RUSH_OK;
+}
+
+/* Bind the arguments to the parameters after the bound ones, in the parameters' order, as PyTorch
+ * does: of several reasons to refuse the first parameter's is reported. */
+static rush_status bind_each(call_ctx *cx, const schema *sc, const bind_source *from,
+                             rush_value *out)
+{
+  const uint32_t n_given = from->n_bound + from->n_args;
+  uint32_t n_used = 0, i = from->n_bound;
+  rush_status st = RUSH_OK;
+  for (; i < n_given && st == RUSH_OK; i++)
+    st = UNLIKELY(sc->args[i].kwarg_only)
+           ? refuse_call(cx, sc, from,
+                         "%s() takes %u positional argument(s) but %u was/were given. ",
+                         shown_name(sc, from), i, n_given)
+           : from->convert(cx, from, sc, i - from->n_bound, i, &out[i]);
+  for (; i < sc->n_args && st == RUSH_OK; i++)
+    st = bind_rest(cx, sc, from, i, &n_used, &out[i]);
+  uint32_t n_bound = st == RUSH_OK ? i : i - 1; /* the last one failed */
+  if (st == RUSH_OK && n_used < from->n_named)
+    st = refuse_keyword(cx, sc, from);
+  if (UNLIKELY(st != RUSH_OK))
+    while (n_bound > from->n_bound)
+      value_release(out[--n_bound]);
   return st;
 }
 
-/* -- Calls by name ----------------------------------------------------------------------------- */
-
-/* Try to bind overload `o`; a refusal is not an error yet. */
-static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
-                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *bound,
-                            rush_error *refusal)
+/* Complete the message of a function's refusal. */
+static void add_declaration(call_ctx *cx, const schema *sc)
 {
-  call_ctx quiet = *cx;
-  rush_error_clear(refusal);
-  quiet.err = refusal;
-  return schema_bind(&quiet, o->schema, args, n_args, kwargs, n_kwargs, bound);
+  text_buf t;
+  if (!cx->err || cx->err->status != RUSH_EARGUMENT || !cx->err->message ||
+      error_has_part(cx->err, ERROR_SHOWS_SCHEMA))
+    return;
+  text_init(&t, cx->ctx);
+  text_printf(&t, "%s%sDeclaration: ", cx->err->message,
+              error_has_part(cx->err, ERROR_WRONG_TYPE) ? "\n" : " ");
+  schema_print(&t, sc);
+  if (!text_failed(&t))
+    error_set_type(cx->err, RUSH_EARGUMENT, cx->err->type, "%s", text_str(&t));
+  text_free(&t);
 }
+
+rush_status bind_arguments(call_ctx *cx, const schema *sc, const bind_source *from, rush_value *out)
+{
+  const uint32_t n = from->n_bound + from->n_args + from->n_named;
+  rush_status st;
+  if (n > sc->n_args) /* before the values are looked at, as PyTorch does */
+    st = refuse_call(cx, sc, from,
+                     "%s() expected at most %u argument(s) but received %u argument(s).",
+                     shown_name(sc, from), sc->n_args, n);
+  else
+    st = bind_each(cx, sc, from, out);
+  if (st != RUSH_OK && from->is_function)
+    add_declaration(cx, sc);
+  return st;
+}
+
+/* -- Values ------------------------------------------------------------------------------------ */
+
+typedef struct value_source {
+  bind_source base;
+  const rush_value *args;
+  const named_arg *kwargs;
+} value_source;
+
+static str named_value(const bind_source *from, uint32_t k)
+{
+  return ((const value_source *)from)->kwargs[k].name;
+}
+
+static bool is_named_value(const bind_source *from, uint32_t k, const char *parameter)
+{
+  const str name = named_value(from, k);
+  return name.len && *name.p == *parameter && str_is(name, parameter);
+}
+
+static rush_status convert_value(call_ctx *cx, const bind_source *from, const schema *sc,
+                                 uint32_t given, uint32_t i, rush_value *out)
+{
+  const value_source *s = (const value_source *)from;
+  const rush_value v =
+    given < from->n_args ? s->args[given] : s->kwargs[given - from->n_args].value;
+  const schema_arg *a = &sc->args[i];
+  bool fits = false;
+  rush_status st = RUSH_OK;
+  if (!(is_number(v) && wants_tensor(a->type) && !sc->takes_numbers))
+    st = bind_value(cx, a->type, a->fixed_len, v, &fits, out);
+  if (st == RUSH_OK && !fits && from->is_function)
+    st = bind_for_function(cx, a->type, v, &fits, out);
+  return st == RUSH_OK && !fits ? refuse_type(cx, sc, i, v) : st;
+}
+
+rush_status schema_bind(call_ctx *cx, const schema *sc, bool is_function, const rush_value *args,
+                        uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                        rush_value *out)
+{
+  const value_source from = {.base = {.n_args = n_args,
+                                      .n_named = n_kwargs,
+                                      .is_function = is_function,
+                                      .named = named_value,
+                                      .is_named = is_named_value,
+                                      .convert = convert_value},
+                             .args = args,
+                             .kwargs = kwargs};
+  return bind_arguments(cx, sc, &from.base, out);
+}
+
+/* -- Calls by name ----------------------------------------------------------------------------- */
 
 /* True if binding made a tensor from a number, or the reverse.  Overloads that need no such change
  * come first. */
@@ -519,44 +628,35 @@ rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint
   const char *dot = memchr(name.p, '.', name.len);
   str base = {name.p, dot ? (size_t)(dot - name.p) : name.len};
   uint32_t n = 0;
-  const uint32_t n_refused = mem_n_refused(cx->ctx);
-  const op *const *ops = op_overloads(cx->ctx, base, &n);
-  if (!ops && mem_n_refused(cx->ctx) != n_refused)
-    return call_nomem(cx);
-  rush_error refusal = RUSH_ERROR_INIT;
-  bool seen = false;
+  const op *const *ops;
+  TRY(op_lookup_all(cx, base, &ops, &n));
+  const op *refused = NULL; /* the last one */
+  call_ctx quiet = *cx; /* a refusal is no error yet */
+  quiet.err = NULL;
   for (uint32_t try = 0; try < 2 * n; try++) { /* once more, and numbers may become tensors */
-    uint32_t i = try % n;
-    const schema *sc = ops[i]->schema;
-    if (dot && !str_eq(str_of(sc->overload),
-                       (str){dot + 1, name.len - base.len - 1}))
+    const op *o = ops[try % n];
+    const schema *sc = o->schema;
+    if (sc->n_args > OP_MOST_ARGS ||
+        (dot && !str_eq(str_of(sc->overload), (str){dot + 1, name.len - base.len - 1})))
       continue;
-    if (sc->n_args > OP_MOST_ARGS)
-      continue;
-    seen = true;
-    rush_status st = try_bind(cx, ops[i], args, n_args, kwargs, n_kwargs, bound, &refusal);
-    if (st == RUSH_EARGUMENT)
-      continue;
+    const rush_status st = schema_bind(&quiet, sc, false, args, n_args, kwargs, n_kwargs, bound);
     if (st == RUSH_OK && try < n && changed_kind(sc, args, n_args, kwargs, n_kwargs, bound)) {
-      op_release_bound(ops[i], bound);
-      continue;
+      op_release_bound(o, bound);
+    } else if (st == RUSH_OK) {
+      *found = o;
+      return RUSH_OK;
+    } else if (st != RUSH_EARGUMENT) {
+      *found = o; /* it fails again, and reports why */
+      return schema_bind(cx, sc, false, args, n_args, kwargs, n_kwargs, bound);
     }
-    if (st == RUSH_OK) {
-      *found = ops[i];
-      rush_error_clear(&refusal);
-    } else if (cx->err) {
-      error_move(cx->err, &refusal);
-    }
-    return st;
+    refused = o;
   }
-  if (!seen)
+  if (!refused)
     return error_set(cx->err, RUSH_EUNSUPPORTED, "no operator %.*s", (int)name.len, name.p);
-  if (cx->err && !(n_args > 1 && is_number(args[0]) && args[1].tag == RUSH_TAG_TENSOR)) {
-    error_move(cx->err, &refusal);
-    return RUSH_EARGUMENT;
-  }
-  rush_error_clear(&refusal);
-  return cx->err ? refuse_number(cx, base, args[0]) : RUSH_EARGUMENT;
+  if (n_args > 1 && is_number(args[0]) && args[1].tag == RUSH_TAG_TENSOR)
+    return refuse_number(cx, base, args[0]);
+  *found = refused;
+  return schema_bind(cx, refused->schema, false, args, n_args, kwargs, n_kwargs, bound);
 }
 
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,

@@ -539,12 +539,10 @@ rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_
 rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
                            const rush_value *args, uint32_t n_args, rush_value *result)
 {
-  const uint32_t n_refused = mem_n_refused(cx->ctx);
-  const op *o = op_find(cx->ctx, str_of(name), str_of(overload));
+  const op *o;
+  TRY(op_lookup(cx, str_of(name), str_of(overload), &o));
   if (!o)
-    return mem_n_refused(cx->ctx) != n_refused
-             ? call_nomem(cx)
-             : call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
+    return call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
   const schema *sc = o->schema;
   rush_value all[MAX_ARGS], made[MAX_RESULTS];
   if (n_args > sc->n_args || sc->n_args > MAX_ARGS || sc->n_returns > MAX_RESULTS ||

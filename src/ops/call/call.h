@@ -165,6 +165,10 @@ const op *op_find(context *c, str name, str overload);
 /* Return all overloads of a name in PyTorch's registration order, *n of them; NULL and 0 if there
  * are none. */
 const op *const *op_overloads(context *c, str name, uint32_t *n);
+/* Like op_find and op_overloads, but NULL means unknown only: a refused allocation is an error. */
+rush_status op_lookup(call_ctx *cx, str name, str overload, const op **out) RUSH_CHECKED;
+rush_status op_lookup_all(call_ctx *cx, str name, const op *const **out,
+                          uint32_t *n) RUSH_CHECKED;
 /* Print the table's operators that can run, all or those of one name: one schema per line, then if
  * they are known a tab and the classes of dtypes that it computes in. */
 void op_table_print(text_buf *out, str name);
@@ -190,7 +194,7 @@ typedef struct call_recorder {
   rush_status (*before)(rush_call *c);
   rush_status (*after)(rush_call *c);
   /* Run the operators that request gradients. */
-  rush_status (*ask)(rush_call *c);
+  rush_status (*call_gradient_op)(rush_call *c);
   const rush_gradient_host *host; /* or NULL */
   rush_gradient_host own_host;    /* the target of `host` */
 } call_recorder;
@@ -227,12 +231,32 @@ typedef struct named_arg {
   str name;
   rush_value value; /* borrowed */
 } named_arg;
-/* Fill `out` (schema->n_args slots, all new) from positional and named arguments: order, defaults,
- * implicit conversions (int -> float, number -> Tensor where PyTorch allows, int -> int[n], tuple
- * -> list, list -> Tensor[]...).  RUSH_EARGUMENT with a message that names the argument and the
+/* Where the arguments of a call come from: values (schema_bind), or a host's objects
+ * (rush_function_bind).  Positional arguments are numbered from 0, named ones follow. */
+typedef struct bind_source bind_source;
+struct bind_source {
+  const char *name; /* of what is called, in messages; NULL: the schema's */
+  uint32_t n_bound; /* the first parameters are bound already: a method's self */
+  uint32_t n_args, n_named;
+  bool is_function;    /* not an operator: messages end with the declaration */
+  bool skips_defaults; /* a parameter that gets its default becomes RUSH_TAG_UNSET */
+  str (*named)(const bind_source *from, uint32_t k);
+  bool (*is_named)(const bind_source *from, uint32_t k, const char *parameter);
+  /* Convert argument `given` to parameter i: *out is new. */
+  rush_status (*convert)(call_ctx *cx, const bind_source *from, const schema *sc, uint32_t given,
+                         uint32_t i, rush_value *out);
+};
+/* Fill the slots of `out` after the bound ones (sc->n_args in all, new) with the arguments of the
+ * parameters and with defaults.  RUSH_EARGUMENT with a message that names the argument and the
  * reason. */
-rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
-                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *out) RUSH_CHECKED;
+rush_status bind_arguments(call_ctx *cx, const schema *sc, const bind_source *from,
+                           rush_value *out) RUSH_CHECKED;
+/* Bind values, with implicit conversions (int -> float, number -> Tensor where PyTorch allows, int
+ * -> int[n], tuple -> list, list -> Tensor[]...; for a function those of PyTorch's Python calls as
+ * well: int -> bool, None -> an undefined tensor, list -> tuple). */
+rush_status schema_bind(call_ctx *cx, const schema *sc, bool is_function, const rush_value *args,
+                        uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                        rush_value *out) RUSH_CHECKED;
 /* True if the values are already complete arguments, from `first` on: tensors, numbers and strings
  * of the schema's own types. This holds for most calls, which then need no binding. */
 bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint32_t n_args);
@@ -293,6 +317,12 @@ bool call_ints_fixed(const rush_call *c, uint32_t i, int64_t *out, int n);
 static inline void call_return_steal(rush_call *c, uint32_t i, rush_tensor *t)
 {
   c->results[i] = value_tensor_steal(t);
+}
+/* Where a function that makes a tensor puts result i; until then an undefined tensor. */
+static inline rush_tensor **call_result(rush_call *c, uint32_t i)
+{
+  c->results[i] = value_tensor_steal(NULL);
+  return &c->results[i].as.tensor;
 }
 /* Return t as result i if st is RUSH_OK; release it (it may be NULL) otherwise.  Returns st. */
 static inline rush_status call_return_made_steal(rush_call *c, uint32_t i, rush_tensor *t,

@@ -105,14 +105,14 @@ static gradient_take take_of(const op *o, str name)
   const int arg = schema_arg_index(o->schema, name), grad = numbered(name, "grad"),
             result = numbered(name, "result");
   if (arg >= 0)
-    return (gradient_take){GRADIENT_ARG, (uint8_t)arg};
+    return (gradient_take){GRADIENT_ARG, (uint16_t)arg};
   if (grad >= 0 && (uint32_t)grad < o->schema->n_returns)
-    return (gradient_take){GRADIENT_OF_RESULT, (uint8_t)grad};
+    return (gradient_take){GRADIENT_OF_RESULT, (uint16_t)grad};
   if (result >= 0 && (uint32_t)result < o->schema->n_returns)
-    return (gradient_take){GRADIENT_RESULT, (uint8_t)result};
+    return (gradient_take){GRADIENT_RESULT, (uint16_t)result};
   if (head.len && memcmp(name.p + head.len, sizes.p, sizes.len) == 0 &&
       schema_arg_index(o->schema, head) >= 0)
-    return (gradient_take){GRADIENT_SIZES, (uint8_t)schema_arg_index(o->schema, head)};
+    return (gradient_take){GRADIENT_SIZES, (uint16_t)schema_arg_index(o->schema, head)};
   return (gradient_take){GRADIENT_NEEDS, 0};
 }
 
@@ -151,13 +151,13 @@ static rush_status read_formula(call_ctx *cx, gradient_store *store, const op *o
   *g = (op_gradient){.inputs = text, .takes = next_text(text), .text = next_text(next_text(text))};
   g->n_inputs = count_words(g->inputs);
   g->n_takes = count_words(g->takes);
-  g->input = arena_alloc(&store->mem, g->n_inputs + 1);
+  g->input = arena_alloc(&store->mem, (g->n_inputs + 1) * sizeof *g->input);
   g->take = arena_alloc(&store->mem, (g->n_takes + 1) * sizeof *g->take);
   if (!g->input || !g->take)
     return call_nomem(cx);
   const char *at = g->inputs;
   for (uint32_t i = 0; i < g->n_inputs; i++)
-    g->input[i] = (uint8_t)schema_arg_index(o->schema, word_at(&at));
+    g->input[i] = (uint16_t)schema_arg_index(o->schema, word_at(&at));
   at = g->takes;
   for (uint32_t i = 0; i < g->n_takes; i++)
     g->take[i] = take_of(o, word_at(&at));
@@ -342,6 +342,13 @@ static rush_status prepare_gradient(call_ctx *cx, const op *o, const op_gradient
   }
   mutex_unlock(&store->prepare_lock);
   return st;
+}
+
+rush_status op_gradient_prepare(call_ctx *cx, const op *o, const op_gradient *g, void **function)
+{
+  TRY(prepare_gradient(cx, o, g));
+  *function = atomic_load_explicit(&g->function, memory_order_acquire);
+  return RUSH_OK;
 }
 
 /* Replace *v by the operator's result; steals the old value. */

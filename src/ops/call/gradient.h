@@ -31,14 +31,14 @@ typedef enum gradient_from {                     /* the source of a function's a
 } gradient_from;
 
 typedef struct gradient_take {
-  uint8_t from, index;
+  uint16_t from, index;
 } gradient_take;
 
 typedef struct op_gradient {
   const char *inputs, *takes; /* the names, separated by spaces */
   const char *text;
   uint32_t n_inputs, n_takes;
-  uint8_t *input;             /* argument numbers of the base operator */
+  uint16_t *input;            /* argument numbers of the base operator */
   gradient_take *take;
   uint32_t at;                /* its index among the operator's */
   _Atomic(void *) function;   /* once compiled */
@@ -53,6 +53,9 @@ typedef struct op_gradients {
 rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out) RUSH_CHECKED;
 /* Return the type of a formula's name; NULL: it is not one of the operator's names. */
 const type *op_gradient_type(const op *o, str name);
+/* Compile a formula: *function is its function (ir/program.h), of the built-in program. */
+rush_status op_gradient_prepare(call_ctx *cx, const op *o, const op_gradient *g,
+                                void **function) RUSH_CHECKED;
 /* Run a formula on values[n_takes], in the order of `take`.  results[n_inputs] are new, and fitted
  * to inputs[i]: a tensor, a list of tensors, or None, for which the result is not fitted. */
 rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g,

@@ -22,6 +22,11 @@ str op_synonym_of(const op *o);
 /* Return the name of the operator behind a tensor's property ("prim::dtype" for x.dtype), or an
  * empty string. */
 str op_of_property(str name);
+/* What a Python path means in TorchScript ("len", "torch.jit.fork"), from names.py of the table. */
+struct op_known;
+const struct op_known *op_known_find(const char *path);
+/* Return the texts of a row's body, one behind the other. */
+const char *session_op_known_body(session *s, const struct op_known *k);
 /* Return the number OPN_... of the operator of that name, or 0. */
 uint32_t session_op_name_key(session *s, str name);
 

@@ -15,7 +15,7 @@
 #define CHUNK_EVENTS 4096
 #define MAX_ITEMS \
   65536 /* distinct names, inputs and places; a loop over shapes must not fill memory */
-#define MAX_KEY 512       /* bytes that tell inputs apart; longer ones end in "..." */
+#define MAX_KEY 512       /* bytes of an input's text; longer ones end in "..." */
 #define MAX_CODE 160      /* bytes of a source line that are kept */
 #define MAX_THREADS 256   /* threads watched apart; later ones share the last number */
 
@@ -120,8 +120,7 @@ static profile *make_profile(context *c)
   return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy_profile);
 }
 
-/* Update the flag by which calls that start from now on know whether there are hooks or a
- * profile. */
+/* Update the flag that tells calls that start from now on whether there are hooks or a profile. */
 static void update_profile_flag(profile *p)
 {
   p->number += p->number == 0; /* 0 means that there is none */

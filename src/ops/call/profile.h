@@ -2,7 +2,7 @@
  * from which line.
  *
  * There is one per context, in SLOT_HOOKS, made at the first start and kept until the context ends.
- * op_call and the interpreter's frames begin and end events if the call's `watch` says so: without
+ * op_call and the interpreter's frames begin and end events if the call's `watch` is set: without
  * a profile that is the one branch which calls take anyway.  Hooks (the tracer's) are called by the
  * same branch.  Events of one thread nest; an event is in the record as soon as it begins, and a
  * limit bounds their number: later ones are counted as dropped.

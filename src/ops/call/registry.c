@@ -387,21 +387,37 @@ const op *const *op_overloads(context *c, str name, uint32_t *n)
   return g ? g->ops : NULL;
 }
 
+/* Return RUSH_ENOMEM if there is no answer and an allocation was refused since `before`. */
+static rush_status check_refused(call_ctx *cx, const void *answer, uint32_t before)
+{
+  return answer || mem_n_refused(cx->ctx) == before ? RUSH_OK : call_nomem(cx);
+}
+
+rush_status op_lookup(call_ctx *cx, str name, str overload, const op **out)
+{
+  const uint32_t before = mem_n_refused(cx->ctx);
+  *out = op_find(cx->ctx, name, overload);
+  return check_refused(cx, *out, before);
+}
+
+rush_status op_lookup_all(call_ctx *cx, str name, const op *const **out, uint32_t *n)
+{
+  const uint32_t before = mem_n_refused(cx->ctx);
+  *out = op_overloads(cx->ctx, name, n);
+  return check_refused(cx, *out, before);
+}
+
 const op *session_op_find(session *s, str name, str overload)
 {
-  const uint32_t n_refused = mem_n_refused(s->cx->ctx);
-  const op *o = op_find(s->cx->ctx, name, overload);
-  if (!o && mem_n_refused(s->cx->ctx) != n_refused)
-    session_check(s, call_nomem(s->cx));
+  const op *o;
+  session_check(s, op_lookup(s->cx, name, overload, &o));
   return o;
 }
 
 const op *const *session_op_overloads(session *s, str name, uint32_t *n)
 {
-  const uint32_t n_refused = mem_n_refused(s->cx->ctx);
-  const op *const *ops = op_overloads(s->cx->ctx, name, n);
-  if (!ops && mem_n_refused(s->cx->ctx) != n_refused)
-    session_check(s, call_nomem(s->cx));
+  const op *const *ops;
+  session_check(s, op_lookup_all(s->cx, name, &ops, n));
   return ops;
 }
 
@@ -459,7 +475,7 @@ static bool needs_interpreter(const rush_call *call)
   return false;
 }
 
-/* The kernel of every external operator: calls theirs and checks its results. */
+/* Call the kernel of an external operator and check its results. */
 static rush_status kernel_outside(rush_call *call)
 {
   if (call->state && call->state->body && needs_interpreter(call))
@@ -669,6 +685,16 @@ static const char *body_text(registry *r, uint32_t body)
     r->bodies[b] = text;
   mutex_unlock(&r->lock);
   return text ? text + (body - at->start) : NULL;
+}
+
+const char *session_op_known_body(session *s, const struct op_known *k)
+{
+  registry *r = registry_of(s->cx->ctx);
+  const char *text = r ? body_text(r, k->body) : NULL;
+
+  if (!text)
+    session_check(s, call_nomem(s->cx));
+  return text;
 }
 
 rush_status op_prepare_body(call_ctx *cx, const op *o)

@@ -10,6 +10,7 @@
  */
 #include "ops/call/results.h"
 
+#include "base/integer.h"
 #include "ops/call/registry.h"
 #include "ops/table/table.h"
 #include "shape/shape.h"
@@ -41,8 +42,7 @@ static rush_status make_view(call_ctx *cx, const rush_tensor *t, const shape_fac
   return RUSH_OK;
 }
 
-/* Make a row-major copy of t, quantized as t is. */
-static rush_status copy_rows(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
+rush_status tensor_copy_rows(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *made;
   TRY(tensor_new(cx, t->dtype, t->n_dims, t->sizes, &made));
@@ -61,7 +61,7 @@ static rush_status copy_rows(call_ctx *cx, const rush_tensor *t, rush_tensor **o
 static rush_status replace_by_copy(call_ctx *cx, rush_tensor **t)
 {
   rush_tensor *view = *t;
-  rush_status st = copy_rows(cx, view, t);
+  rush_status st = tensor_copy_rows(cx, view, t);
   tensor_release(view);
   return st;
 }
@@ -72,7 +72,7 @@ static rush_status make_reshaped_copy(call_ctx *cx, const rush_tensor *t, const 
                                       rush_tensor **out)
 {
   rush_tensor *rows;
-  TRY(copy_rows(cx, t, &rows));
+  TRY(tensor_copy_rows(cx, t, &rows));
   rush_status st = tensor_as_strided(cx, rows, r->n_dims, r->sizes, r->strides, 0, out);
   tensor_release(rows);
   if (st == RUSH_OK)
@@ -96,7 +96,8 @@ static rush_status change_geometry(call_ctx *cx, rush_tensor *t, const shape_fac
 static bool are_row_major(int n_dims, const int64_t *sizes, const int64_t *strides)
 {
   int64_t dense = 1;
-  for (int i = n_dims; i-- > 0; dense *= i64_max(sizes[i], 1))
+  /* the product may wrap around: tensor_new refuses such sizes */
+  for (int i = n_dims; i-- > 0; dense = i64_mul(dense, i64_max(sizes[i], 1)))
     if (strides[i] != dense)
       return false;
   return true;

@@ -124,7 +124,7 @@ void op_shape(session *s, const op *o, shape_call *call)
 {
   shape_env env = shape_env_of(s, NULL);
   if (o->outside && o->outside->shape_fn)
-    op_shape_outside(s, o, call);
+    op_shape_custom(s, o, call);
   else
     RUN(shape_apply(&env, rule, call));
 }
@@ -132,7 +132,7 @@ void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call)
 {
   shape_env all = shape_env_of(s, env);
   if (o->outside && o->outside->shape_fn)
-    op_symshape_outside(s, env, o, call);
+    op_symshape_custom(s, env, o, call);
   else
     RUN(symshape_apply(&all, rule, call));
 }

@@ -25,23 +25,23 @@ void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call);
 rush_status op_shape_value(call_ctx *cx, const op *o, const rush_value *args, bool symbolic,
                            rush_value *out) RUSH_CHECKED;
 
-/* shape_outside.c: like op_shape, for operators with a shape_fn (backend.h). */
-void op_shape_outside(session *s, const op *o, shape_call *call);
-void op_symshape_outside(session *s, sym_env *env, const op *o, symshape_call *call);
+/* shape_custom.c: like op_shape, for operators with a shape_fn (backend.h). */
+void op_shape_custom(session *s, const op *o, shape_call *call);
+void op_symshape_custom(session *s, sym_env *env, const op *o, symshape_call *call);
 /* The functions of backend.h's table for shape functions; documented there. */
-size_t shape_ask_n_tensors(rush_shape *q, size_t arg);
-int shape_ask_n_dims(rush_shape *q, size_t arg, size_t item);
-rush_dtype shape_ask_dtype(rush_shape *q, size_t arg, size_t item);
-const rush_size *shape_ask_size(rush_shape *q, size_t arg, size_t item, int dim);
-const rush_size *shape_ask_int(rush_shape *q, size_t arg, size_t item);
-rush_value shape_ask_arg(rush_shape *q, size_t arg);
-const rush_size *shape_ask_number(rush_shape *q, int64_t n);
-const rush_size *shape_ask_unknown(rush_shape *q);
-const rush_size *shape_ask_calc(rush_shape *q, rush_size_op op, const rush_size *a,
-                                const rush_size *b);
-bool shape_ask_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b);
-rush_status shape_ask_give(rush_shape *q, size_t result, rush_dtype dtype, int n_dims,
-                           const rush_size *const *sizes);
-rush_status shape_ask_fail(rush_shape *q, const char *type, const char *fmt, va_list ap);
+size_t shape_fn_n_tensors(rush_shape *q, size_t arg);
+int shape_fn_n_dims(rush_shape *q, size_t arg, size_t item);
+rush_dtype shape_fn_dtype(rush_shape *q, size_t arg, size_t item);
+const rush_size *shape_fn_size(rush_shape *q, size_t arg, size_t item, int dim);
+const rush_size *shape_fn_int(rush_shape *q, size_t arg, size_t item);
+rush_value shape_fn_arg(rush_shape *q, size_t arg);
+const rush_size *shape_fn_number(rush_shape *q, int64_t n);
+const rush_size *shape_fn_unknown(rush_shape *q);
+const rush_size *shape_fn_calc(rush_shape *q, rush_size_op op, const rush_size *a,
+                               const rush_size *b);
+bool shape_fn_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b);
+rush_status shape_fn_add_result(rush_shape *q, size_t result, rush_dtype dtype, int n_dims,
+                                const rush_size *const *sizes);
+rush_status shape_fn_fail(rush_shape *q, const char *type, const char *fmt, va_list ap);
 
 #endif

@@ -73,6 +73,20 @@ str op_of_property(str name)
   return (str){NULL, 0};
 }
 
+const struct op_known *op_known_find(const char *path)
+{
+  uint32_t lo = 0, hi = op_n_known;
+
+  while (lo < hi) {
+    const uint32_t mid = lo + (hi - lo) / 2;
+    const int order = strcmp(path, op_pool + op_known[mid].path);
+    if (order == 0)
+      return &op_known[mid];
+    *(order < 0 ? &hi : &lo) = order < 0 ? mid : mid + 1;
+  }
+  return NULL;
+}
+
 uint32_t session_op_name_key(session *s, str name)
 {
   uint32_t n;

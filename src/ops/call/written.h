@@ -20,9 +20,9 @@ rush_status written_check_apart(call_ctx *cx, const rush_tensor *out,
  * dtype. */
 rush_status written_check_dtype(call_ctx *cx, const rush_tensor *out, int from,
                                 bool exactly) RUSH_CHECKED;
-/* Give `out` the result's shape: an in-place one must have it; an empty out= is resized silently,
- * another with PyTorch's warning, and then gets the result's strides (dense ones, or NULL:
- * row-major). */
+/* Resize `out` to the result's shape: an in-place one must have it; an empty out= is resized
+ * silently, another with PyTorch's warning, and then gets the result's strides (dense ones, or
+ * NULL: row-major). */
 rush_status written_fit(call_ctx *cx, rush_tensor *out, bool is_inplace, int n_dims,
                         const int64_t *sizes, const int64_t *strides) RUSH_CHECKED;
 

@@ -9,13 +9,8 @@
 
 #include "ops/call/call.h"
 
-/* Make `t` contiguous, with 16-bit floats as float32.  New (perhaps t itself). */
-rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* Return `made` as result `i`, converted to `dtype`, in the channels last format if `like` is. */
-rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dtype,
-                            const rush_tensor *like) RUSH_CHECKED;
 static inline bool nn_is_half(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
-/* Return the dtype of nn_input's result. */
+/* Return the dtype to compute in. */
 static inline int nn_dtype(int dtype) { return nn_is_half(dtype) ? RUSH_FLOAT32 : dtype; }
 /* Refuse dtypes other than float32, float64, and those converted to them. */
 rush_status nn_check_float(call_ctx *cx, const char *kernel, int dtype) RUSH_CHECKED;

@@ -1,8 +1,8 @@
 /* ops/kernels/order.c -- the algorithms of order.h: keys, selection, sorting, searching. Stable
  * sorts are insertion sort, one merge step, or a radix sort by bytes, chosen by length. The
  * unstable ones repeat libstdc++'s introsort, nth_element and heap steps exactly, since PyTorch
- * calls those and the order of equal elements shows in the indices; a better algorithm would give
- * other answers. Selection of values alone, where order cannot show, counts digits and is O(n).
+ * calls those and the order of equal elements shows in the indices; a better algorithm would have
+ * other results. Selection of values alone, where order cannot show, counts digits and is O(n).
  * Long loops poll the deadline; a sort that was stopped leaves its data partly sorted, and the
  * caller fails. */
 #include "ops/kernels/order.h"

@@ -5,8 +5,8 @@
  * the steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which PyTorch uses,
  * because the order of two equal elements is visible in the indices.
  *
- * along: an operator that works along one dimension sees rows of its argument, and of its results;
- * they are copied where they do not lie so. */
+ * along: presents the argument and the results of an operator along one dimension as contiguous
+ * rows; copies those that are not. */
 #ifndef RUSH_OPS_ORDER_H
 #define RUSH_OPS_ORDER_H
 
@@ -47,8 +47,8 @@ typedef union order_counts {
 } order_counts;
 /* Return the key at position k (from 0) of the ascending order; reorders x. */
 uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, order_counts *counts);
-/* Like these, for float32 with 32 bits per key: compute keys of n elements, and return how many are
- * NaN (UINT32_MAX); convert a key to its value. */
+/* The same for float32, with 32 bits per key: compute keys of n elements and return how many are
+ * NaN (UINT32_MAX); select; convert a key to its value. */
 int64_t order_keys_f32(const float *x, int64_t n, uint32_t *out);
 uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n,
                           order_counts *counts);
@@ -64,12 +64,11 @@ typedef struct along {
 
 rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out) RUSH_CHECKED;
 void along_close(along *a);
-/* Return memory for a result in row order: `out` itself if its elements are in that order (with one
- * element per row they are), else a new tensor. */
+/* Return memory for a result in row order: `out` itself if its elements are in that order, as they
+ * always are with one element per row, else a new tensor. */
 rush_status along_rows(call_ctx *cx, const along *a, rush_tensor *out,
                        rush_tensor **rows) RUSH_CHECKED;
-/* Copy the rows to their places in out if st is RUSH_OK; release them.  Returns st, or the copy's
- * status. */
+/* Copy `rows` into `out` if st is RUSH_OK, and release them.  Returns st, or the copy's status. */
 rush_status along_put_steal(call_ctx *cx, const along *a, rush_tensor *rows, rush_tensor *out,
                             rush_status st) RUSH_CHECKED;
 static inline const char *along_row(const along *a, int64_t row)

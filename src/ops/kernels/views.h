@@ -1,8 +1,8 @@
-/* ops/kernels/views.h -- geometry of views, and helpers for kernels of shape operators.
+/* ops/kernels/views.h -- geometry of views, and helpers for kernels.
  *
  * A `geom` is the geometry of a view under construction: start from a tensor's, change it with the
- * functions here (which check as PyTorch does, with its messages), and make the view.  dims wrap as
- * in PyTorch. */
+ * functions here, and make the view.  Dimensions are counted from the front and positions are
+ * within them: shape rules have checked what came from a program. */
 #ifndef RUSH_OPS_VIEWS_H
 #define RUSH_OPS_VIEWS_H
 
@@ -22,37 +22,31 @@ rush_status geom_view(call_ctx *cx, const rush_tensor *t, const geom *g,
 rush_status geom_copy(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from,
                       const geom *g_from) RUSH_CHECKED;
 
-rush_status geom_select(call_ctx *cx, geom *g, int64_t dim, int64_t index) RUSH_CHECKED;
-/* Slice; start and end are clamped as in Python. */
-rush_status geom_slice(call_ctx *cx, geom *g, int64_t dim, int64_t start, int64_t end, int64_t step)
-    RUSH_CHECKED;
-rush_status geom_narrow(call_ctx *cx, geom *g, int64_t dim, int64_t start,
-                        int64_t length) RUSH_CHECKED;
-rush_status geom_transpose(call_ctx *cx, geom *g, int64_t a, int64_t b) RUSH_CHECKED;
-rush_status geom_permute(call_ctx *cx, geom *g, int n, const int64_t *dims) RUSH_CHECKED;
-rush_status geom_expand(call_ctx *cx, geom *g, int dtype, int n, const int64_t *sizes) RUSH_CHECKED;
-rush_status geom_unsqueeze(call_ctx *cx, geom *g, int64_t dim) RUSH_CHECKED;
 void geom_remove_dim(geom *g, int dim);
+void geom_insert_dim(geom *g, int dim, int64_t size, int64_t stride);
+void geom_select(geom *g, int dim, int64_t index);
+void geom_narrow(geom *g, int dim, int64_t start, int64_t length);
 /* Change to another geometry of the same elements; returns false if that needs a copy. */
 bool geom_reshape(geom *g, int n, const int64_t *sizes);
-rush_status geom_diagonal(call_ctx *cx, geom *g, int64_t offset, int64_t dim1,
-                          int64_t dim2) RUSH_CHECKED;
-/* Resolve a -1 in sizes for n_elems elements, or refuse as PyTorch does. */
-rush_status infer_size(call_ctx *cx, int n, int64_t *sizes, int64_t n_elems) RUSH_CHECKED;
+/* Replace dimensions a and b by their diagonal, as the last dimension. */
+void geom_diagonal(geom *g, int64_t offset, int a, int b);
 
 /* The same operations on tensors; *out new. */
-rush_status tensor_select(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t index,
+rush_status tensor_select(call_ctx *cx, const rush_tensor *t, int dim, int64_t index,
                           rush_tensor **out) RUSH_CHECKED;
-rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t start,
+rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int dim, int64_t start,
                           int64_t length, rush_tensor **out) RUSH_CHECKED;
-rush_status tensor_transpose(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b,
+rush_status tensor_permute(call_ctx *cx, const rush_tensor *t, const int64_t *dims,
+                           rush_tensor **out) RUSH_CHECKED;
+rush_status tensor_transpose(call_ctx *cx, const rush_tensor *t, int a, int b,
                              rush_tensor **out) RUSH_CHECKED;
 /* Move these dimensions to the end; they keep their order. */
 rush_status tensor_dims_last(call_ctx *cx, const rush_tensor *t, uint64_t dims,
                              rush_tensor **out) RUSH_CHECKED;
+/* Expand to n sizes, or refuse as PyTorch does. */
 rush_status tensor_expand(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,
                           rush_tensor **out) RUSH_CHECKED;
-/* Make a view if possible, else a copy; -1 is resolved. */
+/* Make a view if possible, else a copy; the sizes have t's number of elements. */
 rush_status tensor_reshape(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,
                            rush_tensor **out) RUSH_CHECKED;
 
@@ -65,14 +59,7 @@ enum {
   FORMAT_CHANNELS_LAST_3D = 3
 };
 
-/* Make an uninitialised tensor of t's sizes, in a memory format (PRESERVE: as t's). */
-rush_status tensor_new_format(call_ctx *cx, const rush_tensor *t, int dtype, int64_t format,
-                              rush_tensor **out) RUSH_CHECKED;
-/* Like tensor_new_format, filled with t's elements: always a copy. */
-rush_status tensor_copy_format(call_ctx *cx, const rush_tensor *t, int dtype, int64_t format,
-                               rush_tensor **out) RUSH_CHECKED;
-
-/* -- Small things ------------------------------------------------------------------------------ */
+/* -- Arguments and results of kernels ---------------------------------------------------------- */
 
 /* Return a list of tensors as result `i`; steals the tensors, also on failure. */
 rush_status call_return_tensors_steal(rush_call *c, uint32_t i, rush_tensor **t,

@@ -18,7 +18,8 @@ rush_tensor *work_keep_steal(work *w, rush_tensor *t, rush_status st)
 {
   WORK_DO(w, st);
   if (w->st == RUSH_OK && w->n == WORK_MOST)
-    w->st = call_fail(w->cx, "%s: more than %d temporaries", w->call->op->schema->name, WORK_MOST);
+    w->st = call_fail(w->cx, "%s: more than %d temporaries",
+                      w->call ? w->call->op->schema->name : "this operator", WORK_MOST);
   if (w->st != RUSH_OK) {
     if (st == RUSH_OK)
       tensor_release(t);
@@ -36,6 +37,13 @@ rush_status work_end(work *w)
     tensor_release(w->held[i].t);
   }
   return w->st;
+}
+
+rush_status work_end_with(work *w, rush_tensor *t, rush_tensor **out)
+{
+  if (w->st == RUSH_OK)
+    *out = tensor_retain(t);
+  return work_end(w);
 }
 
 void work_drop(work *w, const rush_tensor *t)

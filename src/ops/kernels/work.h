@@ -26,7 +26,7 @@
 #define WORK_MOST 24 /* tensors that one call may hold */
 
 typedef struct work {
-  rush_call *call;
+  rush_call *call; /* NULL: a part of one */
   call_ctx *cx;
   rush_status st; /* the first failure */
   int n;
@@ -43,8 +43,19 @@ static inline work work_begin(rush_call *c)
   w.n = 0;
   return w;
 }
+/* Begin the work of a function that makes a tensor and has no call: work_end_with ends it. */
+static inline work work_begin_part(call_ctx *cx)
+{
+  rush_call none = {.cx = cx};
+  work w = work_begin(&none);
+  w.call = NULL;
+  return w;
+}
 /* Copy results to their memory and release everything.  Returns the first failure. */
 rush_status work_end(work *w) RUSH_CHECKED;
+
+/* The same for a part: *out is t, retained, unless something failed. */
+rush_status work_end_with(work *w, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 
 /* Run `expr`, a status, unless something failed. */
 #define WORK_DO(w, expr) ((w)->st = (w)->st == RUSH_OK ? (expr) : (w)->st)

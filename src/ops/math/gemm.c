@@ -181,7 +181,7 @@ static char *slot_take(job *j, int *slot)
   }
 }
 
-static void slot_give(job *j, int slot)
+static void slot_release(job *j, int slot)
 {
   atomic_fetch_or_explicit(&j->free_slots, UINT64_C(1) << slot, memory_order_release);
 }
@@ -200,7 +200,7 @@ static void task_panels(void *arg, int64_t begin, int64_t end)
       run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i),
                 cut(j->n_panels, j->n_groups, i + 1), k0, i64_min(k0 + j->piece, j->g->k), scratch);
   chain_end(j->kr, mode);
-  slot_give(j, slot);
+  slot_release(j, slot);
 }
 
 /* Tasks are (block of rows, group of panels) of one piece and the current panels, groups fastest.
@@ -220,7 +220,7 @@ static void task_blocks(void *arg, int64_t begin, int64_t end)
               j->p0 + cut(n_panels, j->n_groups, group + 1), j->k0, j->k1, scratch);
   }
   chain_end(j->kr, mode);
-  slot_give(j, slot);
+  slot_release(j, slot);
 }
 
 /* Pack tiles [begin, end) of A, all of k. */

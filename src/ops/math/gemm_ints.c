@@ -1,5 +1,5 @@
 /* ops/math/gemm_ints.c -- products of integer matrices: computed modulo 2^64, then cut to the
- * dtype, which gives the same as narrower arithmetic. */
+ * dtype, which is equal to narrower arithmetic. */
 #include "base/threads.h"
 #include "ops/math/dot.h"
 #include "ops/math/gemm_int.h"

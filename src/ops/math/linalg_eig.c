@@ -251,8 +251,8 @@ static void rotate(cplx *h, cplx *z, int64_t n, int64_t p, double c, cplx s)
   rotate_columns(z, n, n, p, c, s);
 }
 
-/* Standardise a 2 x 2 block: real eigenvalues make it triangular at once; a complex pair is left
- * with equal diagonal elements. */
+/* Standardise a 2 x 2 block: with real eigenvalues it becomes triangular; with a complex pair its
+ * diagonal elements become equal. */
 static void split_pair(cplx *h, cplx *z, int64_t n, int64_t p)
 {
   for (int pass = 0; pass < 2; pass++) {
@@ -463,8 +463,8 @@ static void eigenvector(const cplx *t, const cplx *z, int64_t n, int64_t j, cplx
     v[r * n + j] = v[r * n + j] == at ? cabs(at) : v[r * n + j] * (conj(at) / cabs(at));
 }
 
-static void give(const call_ctx *cx, const cplx *t, const cplx *z, int64_t n, cplx *w, cplx *v,
-                 cplx *x)
+static void write_vectors(const call_ctx *cx, const cplx *t, const cplx *z, int64_t n, cplx *w,
+                          cplx *v, cplx *x)
 {
   for (int64_t i = 0; i < n; i++)
     w[i] = t[i * n + i];
@@ -480,7 +480,7 @@ int linalg_eig_real(const call_ctx *cx, double *a, int64_t n, double *w, double 
   to_hessenberg(cx, h, z, n);
   int failed = real_schur(cx, h, z, n);
   complete_schur(h, z, n);
-  give(cx, h, z, n, (cplx *)w, vectors, z + n * n);
+  write_vectors(cx, h, z, n, (cplx *)w, vectors, z + n * n);
   for (int64_t j = 0; v && j + 1 < n; j++) /* of a pair, the second is the first's conjugate */
     if (cimag(h[j * n + j]) > 0) {
       for (int64_t r = 0; r < n; r++)
@@ -496,6 +496,6 @@ int linalg_eig_complex(const call_ctx *cx, double *a, int64_t n, double *w, doub
   memcpy(h, a, (size_t)(n * n) * sizeof *h);
   to_hessenberg(cx, h, z, n);
   int failed = complex_schur(cx, h, z, n);
-  give(cx, h, z, n, (cplx *)w, (cplx *)v, z + n * n);
+  write_vectors(cx, h, z, n, (cplx *)w, (cplx *)v, z + n * n);
   return failed;
 }

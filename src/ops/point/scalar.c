@@ -71,7 +71,7 @@ rush_status kernel_mul_numbers(rush_call *call)
   RETURN_COMPLEX(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
 }
 
-/* Smith's division: no overflow where the quotient is finite. */
+/* Divide complex numbers by Smith's method: no overflow if the quotient is finite. */
 rush_status kernel_div_numbers(rush_call *call)
 {
   NUMBERS;
@@ -103,7 +103,7 @@ rush_status kernel_floordiv_numbers(rush_call *call)
   RETURN_INT(i64_floordiv(a.i, b.i));
 }
 
-/* PyTorch crashes with a signal at int % 0. */
+/* Refuse int % 0, at which PyTorch crashes with a signal. */
 rush_status kernel_remainder_numbers(rush_call *call)
 {
   NUMBERS;

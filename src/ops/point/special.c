@@ -131,8 +131,8 @@ static double zeta_far_below(double x, double q)
   return special_zeta(x, above) + (fmod(x, 2) == 0 ? mirrored : -mirrored);
 }
 
-/* Euler-Maclaurin summation: the first terms, the integral of the rest, corrections with B_2k /
- * (2k)!. */
+/* Compute by Euler-Maclaurin summation: the first terms, the integral of the rest, corrections with
+ * B_2k / (2k)!. */
 double special_zeta(double x, double q)
 {
   static const double inverse[] = {12.0,

@@ -362,7 +362,7 @@ DEFTRIG(TAN, tan)
 /* -- Complex ----------------------------------------------------------------------------------- */
 
 /* GCC 12 makes vfmaddsub of neighbouring differences and sums of products, whatever -ffp-contract
- * says, and so other bits than without FMA.  If the sign of a factor is flipped invisibly to the
+ * is, and so other bits than without FMA.  If the sign of a factor is flipped invisibly to the
  * compiler, both are sums. */
 static inline float turned_f(float x)
 {

@@ -8,7 +8,7 @@ double vm_lgamma_f64(double x)
   return lgamma_r(x, &sign);
 }
 
-/* psi(x) for x >= 10: the asymptotic series, B_2k / (2k x^2k). */
+/* Compute psi(x) for x >= 10 by the asymptotic series, B_2k / (2k x^2k). */
 static double digamma_large(double x)
 {
   static const double c[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,

@@ -562,7 +562,7 @@ VM_INLINE float vm_atanh_f32(float x) { return (float)atanh((double)x); }
 double vm_lgamma_f64(double x);
 /* Return psi(x); -inf or +inf at +0 and -0, NaN at negative integers, as PyTorch. */
 double vm_digamma_f64(double x);
-/* The inverse of erf; NaN beyond 1, infinities at 1. */
+/* Compute the inverse of erf; NaN beyond 1, infinities at 1. */
 double vm_erfinv_f64(double x);
 VM_INLINE float vm_lgamma_f32(float x) { return (float)vm_lgamma_f64((double)x); }
 VM_INLINE float vm_digamma_f32(float x) { return (float)vm_digamma_f64((double)x); }

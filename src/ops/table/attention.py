@@ -91,12 +91,31 @@ def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Ten
         weights = torch.dropout(weights, dropout_p, True)
     return torch.matmul(weights, v).to(dtype), weights.to(dtype)
 """)
-op("aten::_native_multi_head_attention", family="attention",
+op("aten::_native_multi_head_attention", family="attention", shape="multi_head_attention",
    kernel="kernel__native_multi_head_attention", effects=["nested"],
    variants={"out": "aten::_native_multi_head_attention.out"})
-op("aten::_transformer_encoder_layer_fwd", family="attention",
-   kernel="kernel__transformer_encoder_layer_fwd",
-   effects=["nested"], variants={"out": "aten::_transformer_encoder_layer_fwd.out"})
+# What nn.TransformerEncoderLayer runs in evaluation, also over nested tensors.
+op("aten::_transformer_encoder_layer_fwd", family="attention", body="""
+def transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor,
+        qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, use_gelu: bool, norm_first: bool,
+        eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
+        norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
+        ffn_bias_2: Tensor, mask: Optional[Tensor], mask_type: Optional[int]) -> Tensor:
+    x = src
+    if norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+    x = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias,
+        proj_weight, proj_bias, mask, False, True, mask_type)[0].add_(src)
+    if not norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+    hidden = x
+    if norm_first:
+        hidden = torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+    hidden = torch.linear(hidden, ffn_weight_1, ffn_bias_1)
+    hidden = torch.gelu_(hidden) if use_gelu else torch.relu_(hidden)
+    x = torch.linear(hidden, ffn_weight_2, ffn_bias_2).add_(x)
+    return x if norm_first else torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+""", variants={"out": "aten::_transformer_encoder_layer_fwd.out"})
 
 # What other parts ask about these.
 known("_native_multi_head_attention scaled_dot_product_attention", autocast="lower")

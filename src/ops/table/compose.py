@@ -556,7 +556,7 @@ def to_dense(self: Tensor, dtype: Optional[int], masked_grad: Optional[bool]) ->
     return self if dtype is None else self.to(dtype)
 """, effects=["returns_arg"], shape="like")
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("special_round", synonym_of="round")
 known("nuclear_norm.*", script_autocast="float32")
 known("mH", property=True)

@@ -83,7 +83,7 @@ op("aten::conv_tbc", family="convolution", shape="conv_tbc", results="rule",
    grad={"self, weight, bias": "torch.conv_tbc_backward(grad, self, weight, bias, pad)"},
    variants={"out": "aten::conv_tbc.out"})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("_convolution.deprecated conv1d conv1d.padding conv2d conv2d.padding conv3d "
       "conv3d.padding conv_tbc conv_transpose1d conv_transpose2d.input conv_transpose3d.input",
       autocast="lower")

@@ -84,6 +84,6 @@ def trace(self: Tensor) -> Tensor:
     return torch.sum(torch.diagonal(self))
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("cdist trace", autocast="float32")
 known("cdist.* cosine_similarity.* dist.* pdist.* renorm.*", script_autocast="float32")

@@ -39,7 +39,8 @@ BAG = ("embedding_bag_slopes(grad0, weight, indices, offsets, result1, result2, 
        "PAD, needs)")
 op("aten::embedding_bag", family="embedding", shape="embedding_bag", kernel="kernel_embedding_bag",
    grad={"weight, per_sample_weights": BAG.replace("PAD", "-1")})
-op("aten::embedding_bag.padding_idx", family="embedding", kernel="kernel_embedding_bag", grad={
+op("aten::embedding_bag.padding_idx", family="embedding", shape="embedding_bag",
+   kernel="kernel_embedding_bag", grad={
    "weight, per_sample_weights": BAG.replace("PAD",
                                              "-1 if padding_idx is None else padding_idx if "
                                              "padding_idx >= 0 else padding_idx + weight.size(0)")})

@@ -1,11 +1,6 @@
 """Operators that make tensors from sizes and numbers."""
 
 
-def factory(name, kernel=None, out=None, shape="sized", **more):
-    op(f"aten::{name}", family="factory", kernel=kernel or "kernel_" + name.split(".")[0],
-       shape=shape, **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
-
-
 def filled(name, kernel, out=None, shape="sized", family="factory", **more):
     """Add an operator whose result the shape rule describes and `kernel` fills; None: it is not
     filled."""
@@ -15,8 +10,8 @@ def filled(name, kernel, out=None, shape="sized", family="factory", **more):
 
 
 filled("empty.memory_format", None, "empty.out", effects=["quantized"])
-factory("empty_strided", out="empty_strided.out", shape="strided", effects=["quantized"])
-factory("empty_permuted", out="empty_permuted.out", shape="permuted", effects=["quantized"])
+filled("empty_strided", None, "empty_strided.out", "strided", effects=["quantized"])
+filled("empty_permuted", None, "empty_permuted.out", "permuted", effects=["quantized"])
 filled("zeros", "kernel_zeros", "zeros.out", same=["aten::_efficientzerotensor"])
 filled("ones", "kernel_ones", "ones.out")
 filled("full", "kernel_full", "full.out")
@@ -24,7 +19,7 @@ for name in ("empty", "zeros", "ones", "full"):
     kernel = None if name == "empty" else f"kernel_{name}"
     filled(f"new_{name}", kernel, f"new_{name}.out", effects=["no_grad"])
     filled(f"{name}_like", kernel, f"{name}_like.out", "like", effects=["no_grad"])
-factory("new_empty_strided", out="new_empty_strided.out", shape="strided", effects=["no_grad"])
+filled("new_empty_strided", None, "new_empty_strided.out", "strided", effects=["no_grad"])
 
 filled("arange", "kernel_arange", "arange.out", "arange")
 filled("arange.start", "kernel_arange_start", shape="arange")

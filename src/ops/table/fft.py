@@ -304,7 +304,7 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
     return signal.squeeze(0) if self.dim() == 2 else signal
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft "
       "fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn stft stft.center",
       autocast="float32")

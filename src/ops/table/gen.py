@@ -27,10 +27,14 @@ sys.dont_write_bytecode = True
 
 import re  # noqa: E402
 import zlib  # noqa: E402
-from typing import Any, TextIO  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from typing import Any, NamedTuple  # noqa: E402
 
 import gen_grad  # noqa: E402
+import gen_names  # noqa: E402
 import gen_tape  # noqa: E402
+
+Write = Callable[[str], object]  # takes the next piece of the text that is made
 
 KEYS = {
     "family",
@@ -47,6 +51,7 @@ KEYS = {
     "body",
     "schema",
     "shape",
+    "no_rule",
     "results",
     "reuse",
     "variants",
@@ -91,17 +96,34 @@ AUTOCAST = {
 }
 # Keys that known() puts into entries.
 KNOWN = {"effects", "synonym_of", "property", *AUTOCAST}
-# What these do is the same for any elements, or made for quantized ones.
-QUANTIZED_FAMILIES = {
-    "view",
-    "copy",
-    "cast",
-    "meta",
-    "quantized",
-    "string",
-    "control",
-    "list",
-    "dict",
+
+
+class Family(NamedTuple):
+    """What a word of the key `family` implies; the other words only group."""
+
+    effects: tuple[str, ...] = ()
+    kind: str = "FAMILY_KERNEL"
+    gradient: bool = False  # results have the shape of the argument whose gradient they are
+    no_rule: str = ""  # why entries with a kernel need no shape rule
+
+
+ANY_ELEMENTS = Family(("OP_QUANTIZED",))  # the same for any elements, or made for quantized ones
+ITEMS = "the results are items of containers, whose number only the values determine"
+FAMILIES = {
+    "backward": Family(gradient=True),
+    "cast": ANY_ELEMENTS,
+    "control": ANY_ELEMENTS,
+    "copy": Family(("OP_QUANTIZED", "OP_COPIES")),
+    "dict": ANY_ELEMENTS._replace(no_rule=ITEMS),
+    "list": ANY_ELEMENTS._replace(no_rule=ITEMS),
+    "meta": ANY_ELEMENTS,
+    "nested": Family(no_rule="facts describe one strided tensor, not the parts of a nested one"),
+    "quantized": ANY_ELEMENTS._replace(
+        no_rule="facts have no quantizer, and packed weights have no facts"
+    ),
+    "sparse": Family(no_rule="facts describe strides; the data determine the number of indices"),
+    "string": ANY_ELEMENTS,
+    "view": Family(("OP_QUANTIZED",), "FAMILY_VIEW"),
 }
 # Rules of written(): see ../README.md.
 WRITTEN = {
@@ -188,7 +210,8 @@ class Schema:
         self.text = text
         self.full = text[: text.index("(")]
         self.name, _, self.overload = self.full.partition(".")
-        self._args = None
+        self._args: list[Arg] | None = None
+        self._returns: list[str] = []
 
     @property
     def args(self) -> Any:
@@ -198,12 +221,14 @@ class Schema:
                 depth += {"(": 1, ")": -1}.get(self.text[end], 0)
                 if depth == 0:
                     break
-            self._args, kwonly = [], False
+            made: list[Arg] = []
+            kwonly = False
             for a in split_args(self.text[start + 1 : end]):
                 if a == "*":
                     kwonly = True
                 elif a != "...":
-                    self._args.append(Arg(a, kwonly))
+                    made.append(Arg(a, kwonly))
+            self._args = made
             ret = self.text[end + 1 :].split("->", 1)[1].strip()
             self._returns = [
                 re.sub(r"\([^()]*\)", "", r) if r.startswith("Tensor") else r
@@ -233,10 +258,15 @@ class Row:
         self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
         self.kernel, self.body, self.group = None, None, ""
         self.compute: str | None = None  # the kernel behind results="rule"
-        self.effects, self.point, self.index, self.grad = [], None, None, 0
+        self.effects: list[str] = []
+        self.point, self.index, self.grad = None, None, 0
         self.shape = 0
         self.reuse = 0  # bit i: result 0 may take the buffer of argument i
         self.sparse: Any = None  # the kernel for sparse arguments; True: its own
+
+    @property
+    def implied(self) -> Family:
+        return FAMILIES.get(self.group, Family())
 
 
 class Table:
@@ -244,15 +274,20 @@ class Table:
 
     def __init__(self, schemas: dict[str, Any], tapes: Any, shapes: dict[str, int]) -> None:
         self.refusals: dict[str, list[tuple[int, str, str]]] = {}
-        self.schemas, self.tapes, self.rows = schemas, tapes, {}
+        self.schemas, self.tapes = schemas, tapes
+        self.rows: dict[str, Row] = {}
         self.shapes = shapes  # rules by name
-        self.kernels, self.scalars, self.points = set(), [], []
-        self.gradients, self.late_grads = gen_grad.Texts(), []
+        self.kernels: set[str] = set()
+        self.scalars: list[tuple[str, str]] = []
+        self.points: list[Any] = []
+        self.gradients = gen_grad.Texts()
+        self.late_grads: list[Any] = []
         self.late_sparse: list[tuple[str, str, Any]] = []
         self.written: dict[str, dict[str, str]] = {}
         self.late_known: list[tuple[str, str, dict[str, Any]]] = []
         self.synonyms: dict[str, str] = {}
         self.properties: dict[str, str] = {}  # of a tensor: the operator's name
+        self.names = gen_names.Names()
 
     def find(self, full: str, where: str) -> Any:
         if full not in self.schemas:
@@ -262,7 +297,7 @@ class Table:
     def add_schema(self, full: str, where: str, text: str) -> None:
         """Add an operator that PyTorch does not have: `NAMESPACE::NAME(ARGUMENTS) -> RESULTS`."""
         if full in self.schemas:
-            raise TableError(where, f"{full}: its schema is in schemas.txt")
+            raise TableError(where, f"{full}: remove the key schema, schemas.txt has it")
         if not re.fullmatch(re.escape(full) + r"\(.*\) -> \S.*", text) or "::" not in full:
             raise TableError(
                 where, f"{full}: schema {text!r}, expected {full}(ARGUMENTS) -> RESULTS"
@@ -276,10 +311,7 @@ class Table:
         self.rows[full] = row
         row.group = entry["family"]
         self.add_effects(row, entry.get("effects", []), where)
-        if entry["family"] in QUANTIZED_FAMILIES:
-            row.effects.append("OP_QUANTIZED")
-        if entry["family"] == "copy":
-            row.effects.append("OP_COPIES")
+        row.effects.extend(row.implied.effects)
         return row
 
     def add_effects(self, row: Row, effects: list[str], where: str) -> None:
@@ -317,7 +349,9 @@ class Table:
         if value is None:
             return
         if value not in values:
-            raise TableError(where, f"{row.schema.full}: {key} is one of {', '.join(values)}")
+            raise TableError(
+                where, f"{row.schema.full}: {key}={value!r}, expected one of {', '.join(values)}"
+            )
         if set(values.values()) & set(row.effects):
             raise TableError(where, f"{row.schema.full} has the key {key!r} already")
         row.effects.append(values[value])
@@ -372,11 +406,12 @@ class Table:
         if (
             "shape" not in e
             and rule is None
-            and row.group == "backward"
+            and row.implied.gradient
             and row.schema.returns == ["Tensor"]
             and any(a.name in GRADIENT_OF for a in row.schema.args)
         ):
             rule = "gradient"
+        self.check_no_rule(row, rule)
         if rule is not None and rule not in self.shapes:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
         row.shape = self.shapes.get(rule, 0)
@@ -387,13 +422,13 @@ class Table:
                 raise TableError(where, f"{full}: results='rule' is for entries with a shape rule")
             row.kernel, row.compute = "call_by_rule", e.get("kernel")
             self.kernels |= {k for k in (row.kernel, row.compute) if k}
-            row.family = "FAMILY_VIEW" if row.group == "view" else "FAMILY_KERNEL"
+            row.family = row.implied.kind
         elif "kernel" in e:
             if not re.fullmatch(r"[A-Za-z_]\w*", e["kernel"]):
-                raise TableError(where, f"{full}: kernel {e['kernel']!r} is no C name")
+                raise TableError(where, f"{full}: kernel {e['kernel']!r}: expected a C identifier")
             row.kernel = e["kernel"]
             self.kernels.add(row.kernel)
-            row.family = "FAMILY_VIEW" if row.group == "view" else "FAMILY_KERNEL"
+            row.family = row.implied.kind
         elif "expr" in e:
             row.family = "FAMILY_POINTWISE"
             try:
@@ -407,6 +442,20 @@ class Table:
             self.scalars.append((row.kernel, self.scalar_kernel(row)))
         elif row.body:
             row.family = "FAMILY_COMPOSITE"
+
+    def check_no_rule(self, row: Row, rule: str | None) -> None:
+        """Refuse an entry with a kernel and results of tensors that has neither a shape rule nor a
+        reason."""
+        reason = row.entry.get("no_rule")
+        if rule and reason:
+            raise TableError(row.where, f"{row.schema.full} has a shape rule, and no_rule")
+        tensors = any("Tensor" in text for text in row.schema.returns)
+        if not (rule or reason or row.implied.no_rule) and "kernel" in row.entry and tensors:
+            raise TableError(
+                row.where,
+                f"{row.schema.full}: expected a shape rule (shape=...), or the reason why there is "
+                "none (no_rule=...)",
+            )
 
     def set_sparse(self, row: Any, where: str, kernel: Any) -> None:
         """Set the implementation for sparse arguments: a kernel's name, or True for the entry's
@@ -432,7 +481,9 @@ class Table:
         for name in names:
             at = [i for i in tensors if row.schema.args[i].name == name and i < 16]
             if not at:
-                raise TableError(where, f"{row.schema.full}: reuse names no tensor {name!r}")
+                raise TableError(
+                    where, f"{row.schema.full}: reuse={name!r} is not a tensor argument"
+                )
             row.reuse |= 1 << at[0]
 
     def scalar_kernel(self, row: Any) -> str:
@@ -442,12 +493,14 @@ class Table:
         for i, a in enumerate(s.args):
             if a.type not in C_TYPES:
                 raise TableError(
-                    row.where, f"{s.full}: argument {a.name} of type {a.type} in a C expression"
+                    row.where,
+                    f"{s.full}: argument {a.name} has type {a.type}; a C expression takes "
+                    f"{', '.join(C_TYPES)}",
                 )
             ctype, getter = C_TYPES[a.type]
             lines.append(f"  {ctype} {a.name} = {getter}(call, {i});\n  (void){a.name};")
         if len(s.returns) != 1 or s.returns[0] not in C_RETURNS:
-            raise TableError(row.where, f"{s.full}: a C expression for the results {s.returns}")
+            raise TableError(row.where, f"{s.full}: a C expression cannot return {s.returns}")
         lines.append(f"  call->results[0] = {C_RETURNS[s.returns[0]]}({row.entry['c']});")
         return "\n".join(lines)
 
@@ -465,7 +518,7 @@ class Table:
         if kind == "inplace" and not (v and v[0].write):
             raise TableError(base.where, f"{name} does not write its first argument")
         if kind == "out" and not written:
-            raise TableError(base.where, f"{name} writes no argument")
+            raise TableError(base.where, f"{name} has no argument to write to")
         known = {a.name for a in v}
         for i, a in enumerate(b):
             if a.name not in known and a.default is None and not (kind == "inplace" and i == 0):
@@ -634,6 +687,12 @@ def read_tables(table: Any, paths: list[str]) -> None:
                 for name in names.split()
             ]
 
+        def name(paths: str, shown: str = shown, **keys: Any) -> None:
+            try:
+                table.names.add(paths, keys)
+            except (gen_names.NameError_, SyntaxError) as x:
+                raise TableError(f"{shown}:{sys._getframe(1).f_lineno}", str(x)) from None
+
         def written(kind: str, *names: str, shown: str = shown) -> None:
             table.set_written(kind, names, f"{shown}:{sys._getframe(1).f_lineno}")
 
@@ -649,6 +708,7 @@ def read_tables(table: Any, paths: list[str]) -> None:
                     "written": written,
                     "sparse": sparse,
                     "known": known,
+                    "name": name,
                     "registered": table.schemas.__contains__,
                     "__name__": os.path.basename(path)[:-3],
                 },
@@ -656,7 +716,8 @@ def read_tables(table: Any, paths: list[str]) -> None:
         except TableError:
             raise
         except Exception as x:  # the table's own Python
-            line = x.__traceback__.tb_next.tb_lineno if x.__traceback__.tb_next else 0
+            inner = x.__traceback__.tb_next if x.__traceback__ else None
+            line = inner.tb_lineno if inner else 0
             raise TableError(f"{shown}:{line}", f"{type(x).__name__}: {x}") from None
     read_gradients(table)
 
@@ -689,7 +750,7 @@ def read_refusals(path: str) -> dict[str, list[tuple[int, str, str]]]:
 
 
 def write_refusals(
-    w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str, str]]]
+    w: Write, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str, str]]]
 ) -> None:
     lines = [
         (table.rows[full].index, mask, kind, pool.at(text))
@@ -741,7 +802,7 @@ class Pool:
             self.size += len(data)
         return self.offsets[text]
 
-    def write(self, w: TextIO) -> None:
+    def write(self, w: Write) -> None:
         w("const char op_pool[] =\n")
         for part in self.parts:
             body, lines = part[:-1], []
@@ -758,7 +819,7 @@ def name_hash(name: str) -> Any:
     return h
 
 
-def write_bytes(w: TextIO, name: str, data: bytes) -> None:
+def write_bytes(w: Write, name: str, data: bytes) -> None:
     w(f"const unsigned char {name}[] = {{\n")
     for i in range(0, len(data), 24):
         w("  " + ",".join(str(b) for b in data[i : i + 24]) + ",\n")
@@ -771,18 +832,19 @@ class Bodies:
 
     BLOCK = 16384
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: Any, more: list[str]) -> None:
         self.offsets: dict[str, int] = {"": 0}
         self.blocks = [b"\0"]  # offset 0: no body
-        for row in sorted(rows, key=lambda r: (r.group or "", r.schema.full)):
-            if row.body and row.body not in self.offsets:
-                data = row.body.encode() + b"\0"
+        sorted_rows = sorted(rows, key=lambda r: (r.group or "", r.schema.full))
+        for body in [*(row.body for row in sorted_rows), *more]:
+            if body and body not in self.offsets:
+                data = body.encode() + b"\0"
                 if len(self.blocks[-1]) + len(data) > self.BLOCK:
                     self.blocks.append(b"")
-                self.offsets[row.body] = sum(map(len, self.blocks))
+                self.offsets[body] = sum(map(len, self.blocks))
                 self.blocks[-1] += data
 
-    def write(self, w: TextIO) -> None:
+    def write(self, w: Write) -> None:
         packed = [zlib.compress(b, 9) for b in self.blocks]
         w("const struct op_body_block op_body_blocks[] = {\n")
         at = start = 0
@@ -794,7 +856,7 @@ class Bodies:
 
 
 def write_rows(
-    w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any
+    w: Write, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any
 ) -> None:
     listed = sorted(
         {
@@ -833,7 +895,7 @@ def write_rows(
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
 
 
-def write_names(w: TextIO, names: list[str], by_name: Any) -> None:
+def write_names(w: Write, names: list[str], by_name: Any) -> None:
     n_slots = 1
     while n_slots < 2 * len(names):
         n_slots *= 2
@@ -853,7 +915,7 @@ def write_names(w: TextIO, names: list[str], by_name: Any) -> None:
     w("};\n\n")
 
 
-def write_synonyms(w: TextIO, table: Any, names: list[str]) -> None:
+def write_synonyms(w: Write, table: Any, names: list[str]) -> None:
     """By number of name, as OPN_...; both have rows."""
     at = {name: i + 1 for i, name in enumerate(names)}
     pairs = sorted((at[a], at[b]) for a, b in table.synonyms.items() if a in at and b in at)
@@ -862,7 +924,7 @@ def write_synonyms(w: TextIO, table: Any, names: list[str]) -> None:
     w(f"  {{0, 0}}\n}};\nconst uint32_t op_n_synonyms = {len(pairs)};\n\n")
 
 
-def write_properties(w: TextIO, table: Any, pool: Any) -> None:
+def write_properties(w: Write, table: Any, pool: Any) -> None:
     """All of them: programs are compiled also where operators are left out."""
     rows = sorted(table.properties.items())
     w("const struct op_property op_properties[] = {\n")
@@ -876,7 +938,9 @@ def opcode_row(table: Table, row: Row, keys: dict[str, str]) -> tuple[str, str]:
     types = [a.type for a in s.args]
     fields = {OPCODE_FIELDS.get(t) for t in types}
     if "c" not in row.entry or len(types) > 2 or len(fields) != 1 or None in fields:
-        raise TableError(row.where, f"{s.full}: an opcode has an expression of one or two numbers")
+        raise TableError(
+            row.where, f"{s.full}: opcode needs the key c, and one or two numbers of one type"
+        )
     expr = row.entry["c"]
     for a, register in zip(s.args, "xy", strict=False):
         use = f"({register} != 0)" if a.type == "bool" else register
@@ -905,7 +969,7 @@ def write_opcodes(path: str, table: Table) -> None:
     write_if_new(path, text)
 
 
-def write_packed(w: TextIO, rest: list[Schema]) -> None:
+def write_packed(w: Write, rest: list[Schema]) -> None:
     text = "".join(s.text + "\n" for s in rest).encode()
     packed = zlib.compress(text, 9)
     w(
@@ -929,7 +993,7 @@ def key_of(name: str, taken: set[str]) -> str:
     return ""
 
 
-def write_key_enum(w: TextIO, enum: str, prefix: str, names: list[str]) -> None:
+def write_key_enum(w: Write, enum: str, prefix: str, names: list[str]) -> None:
     """Number from 1 on.  Of names that differ in case alone, the one in small letters is the
     regular one."""
     taken: set[str] = {"NONE"}
@@ -969,7 +1033,7 @@ def write_if_new(path: str, text: str) -> None:
 
 
 def write_c(path: str, table: Any, left_out: str) -> None:
-    by_name = {}
+    by_name: dict[str, list[Schema]] = {}
     used = {row.schema.name for row in table.rows.values()}
     for s in table.schemas.values():
         if s.name in used:
@@ -980,7 +1044,8 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     order = [s.full for name in names for s in by_name[name]]
     for i, full in enumerate(order):
         table.rows[full].index = i
-    pool, parts = Pool(), []
+    pool = Pool()
+    parts: list[str] = []
     w = parts.append
     w("/* Made by ops/table/gen.py from the operator table.  Do not edit. */\n")
     w(
@@ -1003,12 +1068,13 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
     w("\n")
-    bodies = Bodies(table.rows.values())
+    bodies = Bodies(table.rows.values(), [row.body for row in table.names.rows.values()])
     write_rows(w, table, pool, bodies, names, by_name)
     bodies.write(w)
     write_names(w, names, by_name)
     write_synonyms(w, table, names)
     write_properties(w, table, pool)
+    table.names.write(w, pool, bodies)
     write_refusals(w, table, pool, table.refusals)
     gen_tape.write(w, table.points, table.tapes, pool)
     rest = [s for s in table.schemas.values() if s.name not in used]

@@ -64,7 +64,8 @@ def parse(text: str) -> ast.Module:
 
 def names_of(tree: ast.AST) -> tuple[set[str], set[str]]:
     """Return the names that are read, and the names that are assigned."""
-    read, written = set(), set()
+    read: set[str] = set()
+    written: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             (read if isinstance(node.ctx, ast.Load) else written).add(node.id)
@@ -134,7 +135,8 @@ class Texts:
 
     def __init__(self) -> None:
         self.helpers: dict[str, str] = {}
-        self.text, self.at = "", {}
+        self.text = ""
+        self.at: dict[str, int] = {}
 
     def helper(self, text: str) -> None:
         text = text.strip() + "\n"
@@ -156,7 +158,8 @@ class Texts:
         if not isinstance(grad, dict) or not grad:
             raise GradError("`grad` is a dict of formulas by input")
         name = "gradient_of_" + re.sub(r"\W", "_", schema.full.split("::")[1])
-        texts, seen = [], set()
+        texts: list[str] = []
+        seen: set[str] = set()
         for key, text in grad.items():
             inputs = [i.strip() for i in key.split(",")]
             if seen & set(inputs):

@@ -12,8 +12,8 @@ import ast
 import math
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator
+from typing import Any
 
 CLASSES = {"bool": "b", "int": "i", "float": "f", "complex": "c"}
 CLASS_BITS = {"bool": 1, "int": 2, "float": 4, "complex": 8}
@@ -86,7 +86,8 @@ class Node:
         self.args = what.get("args", ())
         self.aux = what.get("aux", 0)
         self.value = what.get("value")
-        self.reg = None
+        self.reg: int | None = None
+        self.itype = what.get("itype", "")  # an instruction's own type; `type` is the result's
 
 
 class Compiler:
@@ -95,8 +96,9 @@ class Compiler:
     def __init__(self, prims: Any, inputs: Any, cls: str, fixed: Any) -> None:
         self.prims, self.cls = prims, cls
         self.k = "b" if cls == "bool" else "k"
-        self.nodes, self.order = {}, []
-        self.names = {}
+        self.nodes: dict[tuple, Node] = {}
+        self.order: list[Node] = []
+        self.names: dict[str, Node] = {}
         for i, (name, typ) in enumerate(inputs):
             t = self.norm(typ)
             self.names[name] = Node("input", t, value=i)
@@ -129,8 +131,7 @@ class Compiler:
             rtype = {"k": typ, "b": "b", "r": "r", "z": "k"}[result]
         key = (op, typ, tuple(id(a) for a in args), aux)
         if key not in self.nodes:
-            self.nodes[key] = Node("instr", self.norm(rtype), op=op, args=args, aux=aux)
-            self.nodes[key].itype = typ
+            self.nodes[key] = Node("instr", self.norm(rtype), op=op, args=args, aux=aux, itype=typ)
             self.order.append(self.nodes[key])
         return self.nodes[key]
 
@@ -295,7 +296,10 @@ class Arm:
 
     def __init__(self, classes: Any, conds: Any) -> None:
         self.classes, self.conds = classes, conds
-        self.instrs, self.consts, self.results, self.n_regs = [], [], [], 0
+        self.instrs: list[Node] = []
+        self.consts: list[Node] = []
+        self.results: list[Node] = []
+        self.n_regs = 0
 
 
 def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any) -> None:
@@ -310,7 +314,7 @@ def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any
             needed.add(id(n))
             todo.extend(n.args)
     live = [n for n in comp.order if id(n) in needed]
-    consts = []
+    consts: list[Node] = []
     for n in [x for i in live for x in i.args] + results:
         if n.kind == "input":
             n.reg = n.value
@@ -324,7 +328,9 @@ def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any
     for r in results:
         last[id(r)] = len(live)
     first = n_inputs + len(consts)
-    free, n_regs, kept = [], first, set()
+    free: list[int] = []
+    kept: set[int] = set()
+    n_regs = first
     for at, n in enumerate(live):
         if all(
             a.kind == "const" or (a.kind == "input" and a.value in numbers) or id(a) in kept
@@ -353,6 +359,15 @@ def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any
 
 class Point:
     """The pointwise side of one entry."""
+
+    schema: Any
+    inputs: list[tuple[int, str, list[str], str]]  # argument, name, flags, type
+    arms: list[Arm]
+    promote: str
+    outs: list[str]
+    refuse_bool: str  # the error's text, or ""
+    row_major: bool
+    name: str
 
 
 def parse_cond(schema: Any, text: str) -> tuple:
@@ -394,7 +409,7 @@ def flatten(schema: Any, expr: Any, classes: Any, conds: Any) -> Iterator[Any]:
             yield from flatten(schema, sub, classes, conds + more)
 
 
-def entry_inputs(schema: Any, entry: dict[str, Any], names: list[str]) -> Any:
+def entry_inputs(schema: Any, entry: dict[str, Any], names: set[str]) -> Any:
     """Return (argument, flags, type) of each argument the formulas use."""
     promote = entry.get("promote", "arguments")
     listed = promote if isinstance(promote, list) else None
@@ -442,15 +457,16 @@ def compile_entry(prims: Any, schema: Any, entry: dict[str, Any]) -> Any:
     if len(p.inputs) > 10:
         raise ExprError("too many arguments for a formula")
     p.schema, p.arms = schema, []
-    p.promote = {
+    promote = {
         "arguments": "PROMOTE_ARGUMENTS",
         "bool_out": "PROMOTE_ARGUMENTS",
         "float": "PROMOTE_FLOAT",
         "none": "PROMOTE_FIRST",
         "float_in_first_arm": "PROMOTE_FLOAT_FIRST_ARM",
     }.get("arguments" if isinstance(listed, list) else listed)
-    if p.promote is None:
+    if promote is None:
         raise ExprError(f"promote: {listed!r}")
+    p.promote = promote
     outs = entry.get("out", "bool" if listed == "bool_out" else "common")
     p.outs = []
     for o in [outs] if isinstance(outs, str) else outs:
@@ -512,7 +528,8 @@ def shape(arm: Any) -> tuple:
 
 def merge(p: Any) -> None:
     """Merge equal tapes into one arm of several classes, as long as each class keeps its order."""
-    out, last = [], {}
+    out: list[Arm] = []
+    last: dict[str, int] = {}
     for arm in p.arms:
         cls = arm.classes[0]
         for i in range(last.get(cls, -1) + 1, len(out)):
@@ -546,8 +563,11 @@ def c_const(c: Any) -> str:
     return f"{{CONST_FLOAT, {SYMS[c.type]}, 0, {text}}}"
 
 
-def write(w: TextIO, points: Any, prims: Any, pool: Any) -> None:
-    arms, instrs, consts, seen = [], [], [], {}
+def write(w: Callable[[str], object], points: Any, prims: Any, pool: Any) -> None:
+    arms: list[str] = []
+    instrs: list[str] = []
+    consts: list[str] = []
+    seen: dict[tuple, tuple[int, int]] = {}
     w("#include <math.h>\n\nconst struct point_row point_rows[] = {\n")
     for p in points:
         inputs = ", ".join(
@@ -599,7 +619,7 @@ def cond_value(kind: str, v: Any, pool: Any) -> Any:
     return pool.at(v) if kind == "COND_TEXT" else int(2 * v if kind == "COND_HALVES" else v or 0)
 
 
-def regs(n: int) -> str:
+def regs(n: Node) -> str:
     r = [a.reg for a in n.args] + [0, 0, 0]
     if n.op == "CVT":
         return f"{r[0]}, {SYMS[n.aux]}, 0"

@@ -2,18 +2,21 @@
 
 SAMPLED = {n: f"torch.grid_sampler_{n}d_backward(grad, input, grid, interpolation_mode, "
               f"padding_mode, align_corners, needs)" for n in (2, 3)}
-op("aten::grid_sampler", family="resize", shape="grid_sample", kernel="kernel_grid_sampler",
+op("aten::grid_sampler", family="resize", shape="grid_sample", results="rule",
+   kernel="kernel_grid_sampler",
    grad={"input, grid": f"""
    if input.dim() == 4:
        return {SAMPLED[2]}
    {SAMPLED[3]}
    """})
-op("aten::grid_sampler_2d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_2d",
+op("aten::grid_sampler_2d", family="resize", shape="grid_sample_2d",
+   results="rule", kernel="kernel_grid_sampler",
    variants={"out": "aten::grid_sampler_2d.out"}, grad={"input, grid": SAMPLED[2]})
-op("aten::_grid_sampler_2d_cpu_fallback", family="resize", shape="grid_sample",
-   kernel="kernel_grid_sampler_2d",
+op("aten::_grid_sampler_2d_cpu_fallback", family="resize", shape="grid_sample_2d",
+   results="rule", kernel="kernel_grid_sampler",
    variants={"out": "aten::_grid_sampler_2d_cpu_fallback.out"}, grad={"input, grid": SAMPLED[2]})
-op("aten::grid_sampler_3d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_3d",
+op("aten::grid_sampler_3d", family="resize", shape="grid_sample_3d",
+   results="rule", kernel="kernel_grid_sampler",
    variants={"out": "aten::grid_sampler_3d.out"}, grad={"input, grid": SAMPLED[3]})
 # Second derivatives are computed through this. Along each dimension a point has taps: places,
 # whether they are inside, weights and their slopes, all but the places differentiable; a point's
@@ -82,6 +85,7 @@ def grid_taps(grid: Tensor, size: int, interpolation_mode: int, padding_mode: in
 """)
 for n in (2, 3):
     op(f"aten::grid_sampler_{n}d_backward", family="backward",
+       shape=f"grid_sample_backward_{n}d", results="rule",
        kernel="kernel_grid_sampler_backward",
        variants={"out": f"aten::grid_sampler_{n}d_backward.out"}, body=f"""
 def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor,
@@ -120,6 +124,7 @@ def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor,
                                                 -1).view_as(grid)
 """)
 op("aten::_grid_sampler_2d_cpu_fallback_backward", family="backward",
+   shape="grid_sample_backward_2d", results="rule",
    kernel="kernel_grid_sampler_backward")
 op("aten::affine_grid_generator", family="resize", shape="affine_grid",
    variants={"out": "aten::affine_grid_generator.out"},
@@ -143,6 +148,6 @@ def affine_grid_generator(theta: Tensor, size: List[int], align_corners: bool) -
     return torch.bmm(points, theta.transpose(1, 2)).view([size[0]] + size[2:] + [k])
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("_grid_sampler_2d_cpu_fallback grid_sampler grid_sampler_2d grid_sampler_3d",
       autocast="float32")

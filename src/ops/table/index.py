@@ -59,7 +59,7 @@ index("masked_scatter", "kernel_masked_scatter", "masked_scatter_", "masked_scat
       shape="masked_scatter")
 
 for name in ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"):
-    index(name, f"kernel_{name}", out=f"{name}.out", results=None)  # may keep self's gaps
+    index(name, "kernel_view_scatter", out=f"{name}.out", results=None)  # may keep self's gaps
 index("combinations", "kernel_combinations", shape="combinations")
 
 # What other parts ask about these.

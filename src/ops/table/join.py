@@ -30,14 +30,49 @@ join("diag", out="diag.out")
 join("diag_embed", out="diag_embed.out")
 join("diagflat")
 
-join("pad", results=None)
-join("_pad_enum", "kernel_pad_enum", shape="pad", results=None)
-join("_pad_circular", "kernel_pad_circular", shape="pad_rows", results=None)
-join("constant_pad_nd", out="constant_pad_nd.out", shape="pad_format", results=None)
-for kind in ("reflection", "replication"):
+op("aten::pad", family="join", shape="pad", body="""
+def pad(self: Tensor, pad: List[int], mode: str, value: Optional[float]) -> Tensor:
+    modes = ["reflect", "replicate", "circular", "constant"]
+    if mode not in modes:
+        raise NotImplementedError("Unrecognised padding mode " + mode)
+    return torch._pad_enum(self, pad, modes.index(mode), value)
+""")
+op("aten::_pad_enum", family="join", shape="pad", body="""
+def _pad_enum(self: Tensor, pad: List[int], mode: int, value: Optional[float]) -> Tensor:
+    n, dims = len(pad), self.dim()
+    if n % 2 != 0:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if n > 2 * dims:
+        raise RuntimeError("Padding length should be less than or equal to two times the input "
+                           "dimension but got padding length {} and input of dimension {}".format(
+                               n, dims))
+    if mode == 3:
+        if value is None:
+            return torch.constant_pad_nd(self, pad)
+        return torch.constant_pad_nd(self, pad, value)
+    if mode >= 0 and mode < 3:
+        if value is not None and value != 0.0:
+            name = ["reflect", "replicate", "circular"][mode]
+            raise RuntimeError('Padding mode "' + name + '"' + " doesn't take in value argument")
+        if n >= 2 and n <= 6 and (dims == n // 2 + 1 or dims == n // 2 + 2):
+            if mode == 2:
+                return torch._pad_circular(self, pad)
+            if n == 2:
+                return torch.reflection_pad1d(self, pad) if mode == 0 else (
+                    torch.replication_pad1d(self, pad))
+            if n == 4:
+                return torch.reflection_pad2d(self, pad) if mode == 0 else (
+                    torch.replication_pad2d(self, pad))
+            return torch.reflection_pad3d(self, pad) if mode == 0 else (
+                torch.replication_pad3d(self, pad))
+    raise NotImplementedError("Padding size {} is not supported for {}D input tensor.".format(
+        n, dims))
+""")
+join("_pad_circular", "kernel_pad_circular", shape="pad_circular")
+join("constant_pad_nd", out="constant_pad_nd.out", shape="pad_constant")
+for kind, rule in (("reflection", "pad_reflected"), ("replication", "pad_replicated")):
     for n in "123":
-        join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out", shape="pad_format",
-             results=None)
+        join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out", shape=rule)
 
 op("aten::repeat_interleave.Tensor", family="join", shape="repeat_places",
    variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""

@@ -228,7 +228,7 @@ def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return torch.sum(torch.conj(x) * y, [dim], False)
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("det", synonym_of="linalg_det")
 known("inverse", synonym_of="linalg_inv")
 known("matrix_exp", synonym_of="linalg_matrix_exp")

@@ -229,7 +229,7 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
     return nll * (1 - label_smoothing) + smooth * (label_smoothing / n_classes)
 """.replace('torch.ops.aten._dtype_name(target)', '"an integer type"'))
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
       "cross_entropy_loss ctc_loss.IntList ctc_loss.Tensor hinge_embedding_loss huber_loss "
       "kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss "

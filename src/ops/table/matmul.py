@@ -274,7 +274,7 @@ def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     return torch.cat(parts)
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("linalg_matmul", synonym_of="matmul")
 known("ger", synonym_of="outer")
 known("_addmm_activation addbmm addmm baddbmm bmm linear matmul mm", autocast="lower")
@@ -285,3 +285,6 @@ known("addbmm.* addmm.* addmv.* addr.* baddbmm.* bmm.* linear.* matmul.* mm.* mv
 # What in-place and out= forms demand of what they write to (../README.md).
 written("cast", "addr", "kron", "outer")
 written("overlap", "bmm", "linear", "matmul", "mm", "mv", "tensordot")
+
+op("prim::MMTreeReduce", family="matmul", kernel="kernel_mm_tree_reduce",
+   no_rule="the number of its arguments varies")

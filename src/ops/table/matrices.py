@@ -283,7 +283,7 @@ def lu_with_info(self: Tensor, pivot: bool, check_errors: bool) -> Tuple[Tensor,
     return torch.linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors)
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("orgqr", synonym_of="linalg_householder_product")
 known("_lu_with_info cholesky_inverse linalg_cond linalg_cond.p_str "
       "linalg_householder_product linalg_lstsq linalg_matrix_rank "

@@ -180,7 +180,7 @@ op("aten::instance_norm", family="norm", shape="instance_norm", results="rule",
    "input, weight, bias": "instance_norm_slopes(grad, input, weight, running_mean, running_var, "
                           "use_input_stats, eps, needs)"})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("special_log_softmax", synonym_of="log_softmax")
 known("special_softmax", synonym_of="softmax")
 known("group_norm.* layer_norm.* log_softmax.int native_layer_norm.*", script_autocast="float32")

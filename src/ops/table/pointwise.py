@@ -284,7 +284,7 @@ def of_parts(re, im):
 unary("nan_to_num", {"bool int": "self", "float": finite("self"),
                      "complex": of_parts(finite("real(self)"), finite("imag(self)"))})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("absolute", synonym_of="abs")
 known("clip", synonym_of="clamp")
 known("divide.* true_divide.*", synonym_of="div")

@@ -174,7 +174,7 @@ op("aten::polar", family="pointwise", out="complex",
    expr={"float": "complex(abs * cos(angle), abs * sin(angle))"},
    variants={"out": "aten::polar.out"})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("arccos", synonym_of="acos")
 known("arccosh", synonym_of="acosh")
 known("arcsin", synonym_of="asin")

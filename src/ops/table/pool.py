@@ -70,7 +70,7 @@ for n in "2d", "3d":
        kernel=f"kernel_adaptive_avg_pool{n}_backward",
        variants={"out": f"aten::_adaptive_avg_pool{n}_backward.out"})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d fractional_max_pool2d "
       "fractional_max_pool3d max_pool3d max_unpool2d max_unpool3d",
       autocast="float32")

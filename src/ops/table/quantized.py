@@ -8,8 +8,18 @@ def quant(name, kernel=None, **more):
 
 
 quant("aten::quantize_per_tensor", variants={"out": "aten::quantize_per_tensor.out"})
-quant("aten::quantize_per_tensor.tensor_qparams", "kernel_quantize_per_tensor_qparams")
-quant("aten::quantize_per_tensor.tensors", "kernel_quantize_per_tensor_list")
+op("aten::quantize_per_tensor.tensor_qparams", family="quantized", body="""
+def quantize_per_tensor(self: Tensor, scale: Tensor, zero_point: Tensor, dtype: int) -> Tensor:
+    return torch.quantize_per_tensor(self, float(scale), int(zero_point), dtype)
+""")
+op("aten::quantize_per_tensor.tensors", family="quantized", body="""
+def quantize_per_tensor(tensors: List[Tensor], scales: Tensor, zero_points: Tensor,
+                        dtype: int) -> List[Tensor]:
+    made: List[Tensor] = []
+    for i, t in enumerate(tensors):
+        made.append(torch.quantize_per_tensor(t, scales[i], zero_points[i], dtype))
+    return made
+""")
 quant("aten::quantize_per_channel", variants={"out": "aten::quantize_per_channel.out"})
 quant("aten::quantize_per_tensor_dynamic")
 quant("aten::_choose_qparams_per_tensor")
@@ -21,21 +31,23 @@ quant("aten::dequantize.self", same=["aten::dequantize.tensor"])
 quant("aten::dequantize.tensors", "kernel_dequantize_list", same=["aten::dequantize.list",
                                                                   "aten::dequantize.any"])
 quant("aten::int_repr")
-quant("aten::q_scale")
-quant("aten::q_zero_point")
-quant("aten::q_per_channel_scales")
-quant("aten::q_per_channel_zero_points")
-quant("aten::q_per_channel_axis")
+for name in ("scale", "zero_point", "per_channel_scales", "per_channel_zero_points",
+             "per_channel_axis"):
+    quant(f"aten::q_{name}", "kernel_quantizer_fact")
 quant("aten::qscheme")
 
-quant("aten::fake_quantize_per_tensor_affine", "kernel_fake_quantize_per_tensor",
-      same=["aten::fake_quantize_per_tensor_affine_cachemask"])
-quant("aten::fake_quantize_per_tensor_affine.tensor_qparams",
-      "kernel_fake_quantize_per_tensor_qparams")
-quant("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
-      "kernel_fake_quantize_switched")
-quant("aten::fake_quantize_per_channel_affine", "kernel_fake_quantize_per_channel",
-      same=["aten::fake_quantize_per_channel_affine_cachemask"])
+def fake(name, kernel, rule="fake_quantize", **more):
+    quant(f"aten::{name}", f"kernel_{kernel}", shape=rule, results="rule", **more)
+
+
+fake("fake_quantize_per_tensor_affine", "fake_quantize_per_tensor",
+     same=["aten::fake_quantize_per_tensor_affine_cachemask",
+           "aten::fake_quantize_per_tensor_affine.tensor_qparams"])
+fake("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "fake_quantize_switched")
+fake("fake_quantize_per_channel_affine", "fake_quantize_per_channel", "fake_quantize_channels",
+     same=["aten::fake_quantize_per_channel_affine_cachemask"])
+fake("fused_moving_avg_obs_fake_quant", "fused_moving_avg_obs_fake_quant",
+     same=["aten::_fused_moving_avg_obs_fq_helper"])
 
 quant("quantized::linear_prepack", "kernel_quantized_linear_prepack",
       same=["_quantized::linear_prepack"])
@@ -89,7 +101,6 @@ quant("quantized::embedding_bag_unpack", "kernel_quantized_embedding_bag_unpack"
 quant("quantized::embedding_byte", "kernel_quantized_embedding_byte")
 quant("quantized::embedding_bag_byte", "kernel_quantized_embedding_bag_byte")
 
-quant("aten::fused_moving_avg_obs_fake_quant", same=["aten::_fused_moving_avg_obs_fq_helper"])
 for name in ("conv3d", "conv3d_relu", "conv3d_prepack", "conv_transpose1d_prepack",
              "conv_transpose2d_prepack", "conv_transpose3d_prepack"):
     quant(f"_quantized::{name}", f"kernel_quantized_{name}")

@@ -9,6 +9,6 @@ def rearrange(name, kernel=None, out=None, same=(), **more):
 rearrange("pixel_shuffle", results="rule")
 rearrange("pixel_unshuffle", results="rule")
 rearrange("channel_shuffle", same=["native_channel_shuffle"], results="rule")
-rearrange("im2col")
-rearrange("col2im")
+rearrange("im2col", results="rule")
+rearrange("col2im", results="rule")
 rearrange("unfold_backward", results="rule")

@@ -160,7 +160,7 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
     return bits.view(dtype=torch.uint64).clone()
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("special_logsumexp", synonym_of="logsumexp")
 known("prod prod.dim_int", autocast="float32")
 known("frobenius_norm.dim logsumexp.* prod.* sum.*", script_autocast="float32")

@@ -123,7 +123,7 @@ op("aten::_pad_packed_sequence", family="rnn", shape="pad_packed",
    torch.cat(rows, 0)
    """})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("mkldnn_rnn_layer", autocast="lower")
 known("_thnn_fused_gru_cell.* _thnn_fused_lstm_cell.* gru_cell.* lstm_cell.* rnn_relu_cell.* "
       "rnn_tanh_cell.*",

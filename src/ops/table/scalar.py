@@ -138,7 +138,7 @@ op("aten::_nnpack_available", family="control", c="false",
    same=["aten::is_vulkan_available", "aten::_use_cudnn_rnn_flatten_weight"])
 op("prim::TimePoint", family="control", kernel="kernel_time_point", effects=["side_effect"])
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("add.* add_.* sub.* sub_.* mul.* mul_.* div.* div_.*", effects=["takes_numbers"])
 known("add.* div.* mul.* sub.*", script_autocast="float32")
 

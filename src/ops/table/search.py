@@ -287,5 +287,5 @@ def histogramdd_edges(self: Tensor, bins: List[Tensor], extent: Optional[List[fl
         density=density), bins
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("nanquantile nanquantile.scalar quantile quantile.scalar", autocast="float32")

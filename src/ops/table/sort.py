@@ -30,7 +30,7 @@ op("aten::logcumsumexp", family="scan", results="rule", shape="scan_float",
 op("aten::_logcumsumexp", family="scan", results="rule", shape="scan_float",
    kernel="kernel_logcumsumexp", variants={"out": "aten::_logcumsumexp.out"})
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("cumprod.* cumsum.*", script_autocast="float32")
 
 # What in-place and out= forms demand of what they write to (../README.md).

@@ -10,7 +10,7 @@ def make(name, kernel, **more):
     op(f"aten::{name}", family="sparse", kernel=kernel, sparse=True, **more)
 
 
-def ask(name, kernel, **more):
+def query(name, kernel, **more):
     make(name, kernel, effects=["no_grad"], **more)
 
 
@@ -26,21 +26,21 @@ make("sparse_csr_tensor.crow_col_value_size", "kernel_sparse_csr_tensor_sizes",
 make("sparse_compressed_tensor.comp_plain_value", "kernel_sparse_compressed")
 make("sparse_compressed_tensor.comp_plain_value_size", "kernel_sparse_compressed_sizes",
      same=["aten::_sparse_compressed_tensor_unsafe"])
-ask("_validate_sparse_coo_tensor_args", "kernel_validate_sparse_coo")
-ask("_validate_sparse_csr_tensor_args", "kernel_validate_sparse_csr")
-ask("_validate_sparse_compressed_tensor_args", "kernel_validate_sparse_compressed")
+query("_validate_sparse_coo_tensor_args", "kernel_validate_sparse_coo")
+query("_validate_sparse_csr_tensor_args", "kernel_validate_sparse_csr")
+query("_validate_sparse_compressed_tensor_args", "kernel_validate_sparse_compressed")
 
-ask("indices", "kernel_coo_indices")
-ask("_indices", "kernel_coo_raw_indices")
+query("indices", "kernel_coo_indices")
+query("_indices", "kernel_coo_raw_indices")
 make("values", "kernel_sparse_values")
-ask("_values", "kernel_sparse_raw_values")
-ask("crow_indices", "kernel_crow_indices")
-ask("col_indices", "kernel_col_indices")
-ask("_nnz", "kernel_nnz")
-ask("is_coalesced", "kernel_is_coalesced")
-ask("_coalesced_", "kernel_set_coalesced")
-ask("sparse_dim", "kernel_sparse_dim")
-ask("dense_dim", "kernel_dense_dim")
+query("_values", "kernel_sparse_raw_values")
+query("crow_indices", "kernel_crow_indices")
+query("col_indices", "kernel_col_indices")
+query("_nnz", "kernel_nnz")
+query("is_coalesced", "kernel_is_coalesced")
+query("_coalesced_", "kernel_set_coalesced")
+query("sparse_dim", "kernel_sparse_dim")
+query("dense_dim", "kernel_dense_dim")
 op("prim::is_sparse", family="sparse", kernel="kernel_is_sparse", sparse=True)
 op("prim::is_sparse_csr", family="sparse", kernel="kernel_is_sparse_csr", sparse=True)
 op("prim::layout", family="sparse", kernel="kernel_layout", sparse=True, effects=["nested"])
@@ -199,5 +199,5 @@ def embedding_sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, p
     return torch._sparse_coo_tensor_unsafe(at.unsqueeze(0), rows, [num_weights, grad.size(-1)])
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("prim::is_sparse prim::is_sparse_csr prim::layout", property=True)

@@ -65,7 +65,7 @@ def {name}(self: Tensor, p: int) -> Tensor:
     return torch.lgamma(steps + x.unsqueeze(-1)).sum(-1) + p * (p - 1) * 1.1447298858494002 * 0.25
 """)
 
-# What other parts ask about these.
+# Facts about these operators that other parts read.
 known("special_i0", synonym_of="i0")
 known("special_gammainc", synonym_of="igamma")
 known("special_gammaincc", synonym_of="igammac")

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "rushlight/backend.h"
 #include "tensor/tensor.h"
+#include "value/type.h"
 
 struct op_row {
   uint32_t schema;       /* text in op_pool; begins with name or name.overload */
@@ -49,6 +50,30 @@ struct op_property { /* x.dtype of a tensor */
 };
 extern const struct op_property op_properties[];
 extern const uint32_t op_n_properties;
+
+enum op_known_kind { /* keys of name() in names.py */
+  KNOWN_OP,        /* text: an operator's name */
+  KNOWN_FORM,      /* text: a form of the language without a schema, "annotate" */
+  KNOWN_CAST,      /* text: an operator that makes a type_kind `number` of its argument */
+  KNOWN_TENSOR,    /* makes tensors of dtype `number` */
+  KNOWN_MODULE,    /* text: what the names of its operators begin with */
+  KNOWN_EXCEPTION, /* text: "builtins.ValueError", or "" for AssertionError */
+  KNOWN_REFUSED,   /* PyTorch refuses it by name */
+  KNOWN_STAYS,     /* Python's: a call takes `number` tensors, returns one, and raises */
+  KNOWN_DISPATCH,  /* a constant argument, `text` or at `number`, chooses of PATH.0 and PATH.1 */
+  KNOWN_BODY       /* `number` texts: functions (overloads), or a class; text: their module */
+};
+
+/* What a Python name means in TorchScript. */
+struct op_known {
+  uint32_t path, text; /* in op_pool */
+  uint32_t body;       /* TorchScript among the bodies, or 0 */
+  int16_t number;
+  uint8_t kind; /* op_known_kind */
+  bool is_live; /* of texts and live Python, else of texts only */
+};
+extern const struct op_known op_known[]; /* sorted by path */
+extern const uint32_t op_n_known;
 
 enum op_refusal_kind {
   REFUSES_NAME,         /* "not implemented for": the text names PyTorch's kernel */

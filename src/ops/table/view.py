@@ -50,7 +50,12 @@ for n in "123":
 view("select.int", "select_copy.int", "select_copy.int_out")
 view("slice.Tensor", "slice_copy.Tensor", "slice_copy.Tensor_out")
 view("narrow", copy="narrow_copy", copy_out="narrow_copy.out")
-view("narrow.Tensor", kernel="kernel_narrow_tensor", shape="narrow_tensor")
+op("aten::narrow.Tensor", family="view", shape="narrow_tensor", body="""
+def narrow(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+    if start.dim() != 0 or start.is_floating_point() or start.dtype == torch.bool:
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return torch.narrow(self, dim, int(start), length)
+""")
 view("diagonal", copy="diagonal_copy", copy_out="diagonal_copy.out")
 view("linalg_diagonal", shape="diagonal_last")
 view("unfold", copy="unfold_copy", copy_out="unfold_copy.out")

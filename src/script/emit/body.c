@@ -4,6 +4,8 @@
 
 #include "base/lock.h"
 #include "ops/call/gradient.h"
+#include "ops/call/lookup.h"
+#include "ops/table/table.h"
 #include "script/emit/emit.h"
 #include "script/syntax/parser.h"
 
@@ -37,14 +39,6 @@ static bool body_value(session *s, const resolver *r, const char *name, source_r
   return helper_value(s, r->program, name, out);
 }
 
-static bool body_attr(session *s, const resolver *r, const sugared *base, const char *name,
-                      source_range at, sugared *out)
-{
-  (void)r;
-  (void)at;
-  return base->kind == SUGAR_TORCH && resolve_torch_attr(s, base->as.name, name, out);
-}
-
 static const type *body_type(session *s, const resolver *r, const char *name, source_range at)
 {
   (void)s;
@@ -65,9 +59,15 @@ typedef struct body_text {
   const op *op; /* or NULL: the text's signature counts */
   bool is_gradient;
   const source *src;
+  uint32_t start; /* of "def" */
 } body_text;
 
-/* Give the arguments the operator's types, whatever the text has: these are passed. */
+static resolver names_of(program *p)
+{
+  return (resolver){.program = p, .value = body_value, .attr = resolve_attr, .type = body_type};
+}
+
+/* Set the arguments' types to the operator's, whatever the text has: these are passed. */
 static void take_types(session *s, function *f, const op *o)
 {
   const schema *want = o->schema;
@@ -79,7 +79,7 @@ static void take_types(session *s, function *f, const op *o)
     f->schema->args[i].type = type_runtime(want->args[i].type);
 }
 
-/* Give a gradient's parameters the types of the values that their names denote. */
+/* Set the types of a gradient's parameters to those of the values that their names denote. */
 static void take_gradient_types(function *f, const op *o)
 {
   for (uint32_t i = 0; i < f->schema->n_args; i++) {
@@ -91,7 +91,7 @@ static void take_gradient_types(function *f, const op *o)
 
 static void compile_now(session *s, function *f)
 {
-  resolver names = {NULL, f->program, body_value, body_attr, body_type, 0};
+  resolver names = names_of(f->program);
   const body_text *text = f->compile_arg;
   ast_stmts tree = parse_source(s, text->src, 0);
 
@@ -150,4 +150,77 @@ function *script_define_gradient(session *s, program *p, const op *o, const char
   const body_text what = {.op = o, .is_gradient = true};
 
   return define(s, p, &what, name, text);
+}
+
+/* -- Names of Python --------------------------------------------------------------------------- */
+
+static void compile_method(session *s, function *f)
+{
+  const body_text *text = f->compile_arg;
+  resolver names = names_of(f->program);
+
+  script_emit_function(s, f, parse_def_at(s, text->src, text->start, 0), &names);
+}
+
+/* Complete a class: its attributes are those that __init__, its first method, sets. */
+static void complete_class(session *s, const type *t)
+{
+  for (uint32_t i = 0; i < t->cls->n_methods; i++)
+    function_ensure(s, t->cls->methods[i]);
+}
+
+static const type *make_class(session *s, program *p, const char *qualified, const char *text)
+{
+  void *begun = program_begin_class(s, p, qualified);
+  const source *src = program_add_source(s, p, "torch", text, strlen(text));
+  const ast_class *cls = parse_source(s, src, PARSE_SKIP_BODIES).items[0]->as.cls;
+  type *t = program_add_class(s, p, TYPE_CLASS, qualified);
+  resolver names = names_of(p);
+
+  t->cls->is_open = true;
+  for (uint32_t i = 0; i < cls->body.n; i++) {
+    const ast_def *d = cls->body.items[i]->as.def;
+    function *f = class_add_method(s, t, d->name);
+    body_text *bt = session_alloc_in(s, &p->mem, sizeof *bt);
+    *bt = (body_text){.src = src, .start = d->at.start};
+    script_declare_function(s, f, d, &names);
+    f->compile = compile_method;
+    f->compile_arg = bt;
+  }
+  t->cls->complete = complete_class;
+  session_keep(s, begun);
+  return t;
+}
+
+static sugared define_class(session *s, program *p, const char *qualified, const char *text)
+{
+  session_lock(s, &p->lock);
+  const type *t = program_find_class(p, str_of(qualified));
+  if (!t)
+    t = make_class(s, p, qualified, text);
+  session_keep(s, &p->lock);
+  mutex_unlock(&p->lock);
+  return (sugared){.kind = SUGAR_CLASS, .as.type = t};
+}
+
+sugared script_define_known(session *s, program *p, const struct op_known *k)
+{
+  const char *where = op_pool + k->text, *text = session_op_known_body(s, k);
+  const uint32_t n = (uint32_t)k->number;
+  function **made = session_array(s, function *, n);
+
+  for (uint32_t i = 0; i < n; i++, text += strlen(text) + 1) {
+    const char *word = strchr(text, ' ') + 1, *module = where;
+    if (i) /* functions of one name, numbered as PyTorch does */
+      module = session_printf(s, "%s.___torch_mangle_%u", where, i - 1);
+    const char *qualified =
+      session_printf(s, "__torch__.%s.%.*s", module, (int)strcspn(word, "(:"), word);
+    if (text[0] == 'c')
+      return define_class(s, p, qualified, text);
+    made[i] = script_define_text(s, p, qualified, text);
+    made[i]->is_builtin = !k->is_live; /* tracebacks show what PyTorch compiles, too */
+  }
+  if (n == 1)
+    return (sugared){.kind = SUGAR_FUNCTION, .as.function = made[0]};
+  return (sugared){.kind = SUGAR_OVERLOADS, .as.overloads = {made, NULL, n}};
 }

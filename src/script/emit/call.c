@@ -36,23 +36,18 @@ static ir_value *length_is_positive(emitter *e, ir_value *v)
 
 static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
 {
-  static const char *const magics[][2] = {{"aten::Float", "__float__"},
-                                          {"aten::Int", "__int__"},
-                                          {"aten::Bool", "__bool__"},
-                                          {"aten::Complex", "__complex__"},
-                                          {"aten::str", "__str__"}};
   const char *op = fn->as.builtin.name;
+  const type *to = fn->as.builtin.type;
   if (a->n != 1 || a->n_kwargs)
     return em_call_builtin(e, op, NULL, a);
   ir_value *v = a->args[0];
   type_kind k = v->type->kind;
-  if (fn->as.builtin.type && em_is_subtype(e, v->type, fn->as.builtin.type))
+  if (to && em_is_subtype(e, v->type, to))
     return v;
-  if (strcmp(op, "aten::Bool") == 0 && (k == TYPE_LIST || k == TYPE_STRING || k == TYPE_DICT))
+  if (to && to->kind == TYPE_BOOL && (k == TYPE_LIST || k == TYPE_STRING || k == TYPE_DICT))
     return length_is_positive(e, v);
-  for (size_t i = 0; k == TYPE_CLASS && i < COUNT_OF(magics); i++)
-    if (strcmp(magics[i][0], op) == 0)
-      return em_call_magic(e, magics[i][1], op, &v, 1);
+  if (to && to->kind != TYPE_TENSOR && k == TYPE_CLASS)
+    return em_call_magic(e, em_sugar_name(e, fn), op, &v, 1);
   return em_call_builtin(e, op, NULL, a);
 }
 
@@ -93,25 +88,25 @@ static ir_value *construct_named_tuple(emitter *e, const type *t, const call_arg
 
 /* -- Calls by kind of callee ------------------------------------------------------------------- */
 
-static int cast_dtype(const char *name)
+int em_cast_dtype(const char *name)
 {
   static const struct { const char *name; int dtype; } rows[] = {
       {"byte", RUSH_UINT8},     {"char", RUSH_INT8},       {"double", RUSH_FLOAT64},
       {"float", RUSH_FLOAT32},  {"cfloat", RUSH_COMPLEX64}, {"cdouble", RUSH_COMPLEX128},
       {"int", RUSH_INT32},      {"long", RUSH_INT64},      {"short", RUSH_INT16},
-      {"bool", RUSH_BOOL},      {"half", RUSH_FLOAT16},    {"bfloat16", RUSH_BFLOAT16},
+      {"half", RUSH_FLOAT16},   {"bfloat16", RUSH_BFLOAT16},
   };
   for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (strcmp(rows[i].name, name) == 0)
+    if (text_same(rows[i].name, name))
       return rows[i].dtype;
-  return RUSH_FLOAT32;
+  return -1;
 }
 
 static ir_value *call_tensor_cast(emitter *e, const sugared *fn, const call_args *a)
 {
   if (a->n || a->n_kwargs)
     FAIL(e, "%s() takes no arguments", fn->as.builtin.name);
-  ir_value *in[2] = {fn->as.builtin.self, em_constant_int(e, cast_dtype(fn->as.builtin.name))};
+  ir_value *in[2] = {fn->as.builtin.self, em_constant_int(e, em_cast_dtype(fn->as.builtin.name))};
   return em_call_op(e, "aten::to", in, 2);
 }
 

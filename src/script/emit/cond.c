@@ -174,12 +174,12 @@ static void gather_types(emitter *e, const ast_expr *x, type_array *out)
 
 /* Return the narrower of the object's type and one of the tested ones; NULL: they exclude each
  * other. */
-static const type *narrowest(emitter *e, const type *t, const type_array *asked)
+static const type *narrowest(emitter *e, const type *t, const type_array *tested)
 {
   const type *best = NULL;
-  for (uint32_t i = 0; i < asked->n; i++) {
-    const type *smaller = em_is_subtype(e, t, asked->items[i])   ? t
-                          : em_is_subtype(e, asked->items[i], t) ? asked->items[i]
+  for (uint32_t i = 0; i < tested->n; i++) {
+    const type *smaller = em_is_subtype(e, t, tested->items[i])   ? t
+                          : em_is_subtype(e, tested->items[i], t) ? tested->items[i]
                                                                 : NULL;
     if (smaller && (!best || em_is_subtype(e, smaller, best)))
       best = smaller;
@@ -196,7 +196,7 @@ static const type *unify_array(emitter *e, const type_array *a)
 }
 
 static condition instance_condition(emitter *e, const ast_expr *object, ir_value *v,
-                                    const type_array *asked)
+                                    const type_array *tested)
 {
   const type *const *members = v->type->elems;
   uint32_t n = v->type->n_elems;
@@ -215,10 +215,10 @@ static condition instance_condition(emitter *e, const ast_expr *object, ir_value
   for (uint32_t i = 0; i < n; i++) {
     const type *found = NULL;
     if (members[i]->kind == TYPE_ANY) {
-      for (uint32_t k = 0; k < asked->n; k++)
-        push_type(e, &yes, asked->items[k]);
+      for (uint32_t k = 0; k < tested->n; k++)
+        push_type(e, &yes, tested->items[k]);
     } else {
-      found = narrowest(e, members[i], asked);
+      found = narrowest(e, members[i], tested);
       if (found)
         push_type(e, &yes, found);
     }
@@ -242,14 +242,14 @@ static condition emit_isinstance(emitter *e, const ast_expr *x)
     session_fail(e->s, &x->at, "isinstance expected exactly 2 arguments but found %u",
                  x->as.call.args.n);
   const ast_expr *object = x->as.call.args.items[0];
-  type_array asked = {NULL, 0};
-  gather_types(e, x->as.call.args.items[1], &asked);
+  type_array tested = {NULL, 0};
+  gather_types(e, x->as.call.args.items[1], &tested);
   ir_value *v = em_expr(e, object, NULL);
-  condition c = instance_condition(e, object, v, &asked);
+  condition c = instance_condition(e, object, v, &tested);
   if (c.known >= 0)
     return c;
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_ISINSTANCE, &v, 1));
-  ir_attr_set_types(e->s, n, "types", asked.items, asked.n);
+  ir_attr_set_types(e->s, n, "types", tested.items, tested.n);
   c.value = ir_node_add_output(e->s, n, type_simple(TYPE_BOOL));
   return c;
 }

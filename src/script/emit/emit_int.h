@@ -198,6 +198,8 @@ bool em_has_method(emitter *e, const char *name, const type *self);
 
 /* -- Sugared values (sugar.c) ------------------------------------------------------------------ */
 bool em_one_of(const char *name, const char *const *names, size_t n);
+/* Return the dtype that a tensor's method of this name converts to ("long"), or -1. */
+int em_cast_dtype(const char *name);
 static inline sugared sugar_value(ir_value *v)
 {
   return (sugared){.kind = SUGAR_VALUE, .as.value = v};
@@ -254,6 +256,8 @@ sugared em_subscript(emitter *e, const ast_expr *x, const type *hint);
 void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v);
 void em_del_subscript(emitter *e, const ast_expr *target);
 const char *em_binary_op_name(ast_op op, const char **magic);
+/* Return PyTorch's operator for `a OP= b` of tensors and lists. */
+const char *em_augmented_op_name(ast_op op);
 bool em_literal_int(const ast_expr *x, int64_t *out);
 
 /* -- Conditions (cond.c) ----------------------------------------------------------------------- */

@@ -6,23 +6,37 @@
 
 #include "script/emit/emit_int.h"
 
+/* Python's operators: PyTorch's operators of `a OP b` and of `a OP= b` for tensors and lists (some
+ * of which are not in place), and the magic method of classes. */
 typedef struct operator_row {
-  const char *op, *magic;
+  const char *op, *magic, *augmented;
 } operator_row;
 
 static const operator_row operators[] = {
-    [OP_ADD] = {"aten::add", "__add__"},          [OP_SUB] = {"aten::sub", "__sub__"},
-    [OP_MUL] = {"aten::mul", "__mul__"},          [OP_DIV] = {"aten::div", "__truediv__"},
-    [OP_FLOORDIV] = {"aten::floordiv", NULL}, [OP_MOD] = {"aten::remainder", "__mod__"},
-    [OP_POW] = {"aten::pow", "__pow__"},          [OP_MATMUL] = {"aten::matmul", NULL},
-    [OP_BITAND] = {"aten::__and__", "__and__"},   [OP_BITOR] = {"aten::__or__", "__or__"},
-    [OP_XOR] = {"aten::__xor__", "__xor__"},      [OP_LSHIFT] = {"aten::__lshift__", "__lshift__"},
-    [OP_RSHIFT] = {"aten::__rshift__", "__rshift__"}, [OP_LT] = {"aten::lt", "__lt__"},
-    [OP_LE] = {"aten::le", "__le__"},             [OP_GT] = {"aten::gt", "__gt__"},
-    [OP_GE] = {"aten::ge", "__ge__"},             [OP_EQ] = {"aten::eq", "__eq__"},
-    [OP_NE] = {"aten::ne", "__ne__"},             [OP_IS] = {"aten::__is__", NULL},
-    [OP_IS_NOT] = {"aten::__isnot__", NULL},      [OP_IN] = {"aten::__contains__", "__contains__"},
-    [OP_NEG] = {"aten::neg", "__neg__"},          [OP_INVERT] = {"aten::bitwise_not", "__invert__"},
+  [OP_ADD] = {"aten::add", "__add__", "aten::add_"},
+  [OP_SUB] = {"aten::sub", "__sub__", "aten::sub_"},
+  [OP_MUL] = {"aten::mul", "__mul__", "aten::mul_"},
+  [OP_DIV] = {"aten::div", "__truediv__", "aten::div_"},
+  [OP_FLOORDIV] = {"aten::floordiv", NULL, "aten::floor_divide_"},
+  [OP_MOD] = {"aten::remainder", "__mod__", "aten::fmod_"},
+  [OP_POW] = {"aten::pow", "__pow__", "aten::pow"},
+  [OP_MATMUL] = {"aten::matmul", NULL, "aten::matmul"},
+  [OP_BITAND] = {"aten::__and__", "__and__", "aten::bitwise_and"},
+  [OP_BITOR] = {"aten::__or__", "__or__", "aten::bitwise_or"},
+  [OP_XOR] = {"aten::__xor__", "__xor__", "aten::bitwise_xor"},
+  [OP_LSHIFT] = {"aten::__lshift__", "__lshift__", "aten::__ilshift__"},
+  [OP_RSHIFT] = {"aten::__rshift__", "__rshift__", "aten::__irshift__"},
+  [OP_LT] = {"aten::lt", "__lt__", NULL},
+  [OP_LE] = {"aten::le", "__le__", NULL},
+  [OP_GT] = {"aten::gt", "__gt__", NULL},
+  [OP_GE] = {"aten::ge", "__ge__", NULL},
+  [OP_EQ] = {"aten::eq", "__eq__", NULL},
+  [OP_NE] = {"aten::ne", "__ne__", NULL},
+  [OP_IS] = {"aten::__is__", NULL, NULL},
+  [OP_IS_NOT] = {"aten::__isnot__", NULL, NULL},
+  [OP_IN] = {"aten::__contains__", "__contains__", NULL},
+  [OP_NEG] = {"aten::neg", "__neg__", NULL},
+  [OP_INVERT] = {"aten::bitwise_not", "__invert__", NULL},
 };
 
 const char *em_binary_op_name(ast_op op, const char **magic)
@@ -30,6 +44,8 @@ const char *em_binary_op_name(ast_op op, const char **magic)
   *magic = operators[op].magic;
   return operators[op].op;
 }
+
+const char *em_augmented_op_name(ast_op op) { return operators[op].augmented; }
 
 /* -- Operators --------------------------------------------------------------------------------- */
 

@@ -62,11 +62,11 @@ static const char *function_text(emitter *e, const ast_stmts *body, const ends *
   while (lx.cur.kind != TK_EOF && (lx.cur.kind != TK_NEWLINE || lx.cur.start < end))
     lexer_next(&lx);
   end = lx.cur.start;
-  const char *gives = out->names.n == 0   ? "None"
+  const char *result = out->names.n == 0   ? "None"
                       : out->names.n == 1 ? out->types
                                           : session_printf(e->s, "Tuple[%s]", out->types);
   return session_printf(e->s, "def func_ignore_%u(%s) -> %s:\n%.*s\n%.*sreturn %s\n", start,
-                        in->typed, gives, (int)(end - line), src->text + line, (int)(start - line),
+                        in->typed, result, (int)(end - line), src->text + line, (int)(start - line),
                         src->text + line, out->names.n ? out->plain : "None");
 }
 

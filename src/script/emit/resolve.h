@@ -13,28 +13,19 @@
 #include "ir/program.h"
 #include "script/syntax/ast.h"
 
-typedef enum special_form { /* calls without a schema */
-  SPECIAL_ANNOTATE,
-  SPECIAL_UNCHECKED_CAST,
-  SPECIAL_UNINITIALIZED,
-  SPECIAL_ISINSTANCE,
-  SPECIAL_GETATTR,
-  SPECIAL_HASATTR,
-  SPECIAL_FORK,
-  SPECIAL_AWAITABLE,
-  SPECIAL_TUPLE,
-  SPECIAL_LIST,
-  SPECIAL_DICT,
-  SPECIAL_RANGE,
-  SPECIAL_SLICE,
-  SPECIAL_ZIP,
-  SPECIAL_ENUMERATE,
-  SPECIAL_PRINT,
-  SPECIAL_SUPER,
-  SPECIAL_IS_SCRIPTING, /* torch.jit.is_scripting(): true */
-  SPECIAL_IS_TRACING,   /* torch.jit.is_tracing(): false */
-  SPECIAL_CREATE_OBJECT /* C.__new__ */
-} special_form;
+/* Calls without a schema, with the words of src/ops/table/names.py. is_scripting is true and
+ * is_tracing false; create_object is C.__new__. */
+#define SPECIAL_FORMS(FORM)                                                                     \
+  FORM(ANNOTATE, "annotate") FORM(UNCHECKED_CAST, "unchecked_cast")                             \
+  FORM(UNINITIALIZED, "uninitialized") FORM(ISINSTANCE, "isinstance") FORM(GETATTR, "getattr")  \
+  FORM(HASATTR, "hasattr") FORM(FORK, "fork") FORM(AWAITABLE, "awaitable") FORM(TUPLE, "tuple") \
+  FORM(LIST, "list") FORM(DICT, "dict") FORM(RANGE, "range") FORM(SLICE, "slice")               \
+  FORM(ZIP, "zip") FORM(ENUMERATE, "enumerate") FORM(PRINT, "print") FORM(SUPER, "super")       \
+  FORM(IS_SCRIPTING, "is_scripting") FORM(IS_TRACING, "is_tracing")                             \
+  FORM(CREATE_OBJECT, "create_object")
+#define SPECIAL_ID(id, word) SPECIAL_##id,
+typedef enum special_form { SPECIAL_FORMS(SPECIAL_ID) } special_form;
+#undef SPECIAL_ID
 
 typedef enum sugar_kind {
   SUGAR_VALUE,       /* as.value */
@@ -156,9 +147,15 @@ struct resolver {
 
 /* Resolve names of Python and TorchScript itself: len, range, int, print ... */
 bool resolve_builtin_name(const char *name, sugared *out);
+/* Resolve Python's names that TorchScript refuses or applies to tensors; leaves the session for
+ * those that PyTorch refuses by name. */
+bool resolve_python_name(session *s, program *p, const char *name, source_range at, sugared *out);
 /* Resolve an attribute of torch or below (`path` without the name: "torch",
- * "torch.nn.functional"). */
-bool resolve_torch_attr(session *s, const char *path, const char *name, sugared *out);
+ * "torch.nn.functional"); functions and classes with a body in the table become p's. */
+bool resolve_torch_attr(session *s, program *p, const char *path, const char *name, sugared *out);
+/* Resolve an attribute of a SUGAR_TORCH (resolver.attr). */
+bool resolve_attr(session *s, const resolver *r, const sugared *base, const char *name,
+                  source_range at, sugared *out);
 /* Resolve an annotation. */
 const type *resolve_type(session *s, const resolver *r, const ast_expr *e);
 /* Leave the session unless dicts may have keys of the type. */

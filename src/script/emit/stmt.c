@@ -121,26 +121,6 @@ static void emit_assign(emitter *e, const ast_stmt *st)
 
 /* -- Augmented assignment ---------------------------------------------------------------------- */
 
-static const char *in_place_op(ast_op op)
-{
-  switch ((int)op) {
-  case OP_ADD: return "aten::add_";
-  case OP_SUB: return "aten::sub_";
-  case OP_MUL: return "aten::mul_";
-  case OP_DIV: return "aten::div_";
-  case OP_MOD: return "aten::fmod_";
-  case OP_FLOORDIV: return "aten::floor_divide_";
-  case OP_BITOR: return "aten::bitwise_or";
-  case OP_BITAND: return "aten::bitwise_and";
-  case OP_XOR: return "aten::bitwise_xor";
-  case OP_LSHIFT: return "aten::__ilshift__";
-  case OP_RSHIFT: return "aten::__irshift__";
-  case OP_POW: return "aten::pow";
-  case OP_MATMUL: return "aten::matmul";
-  default: return "aten::add_";
-  }
-}
-
 static const char *in_place_magic(emitter *e, ast_op op)
 {
   const char *magic;
@@ -154,12 +134,12 @@ static ir_value *augment(emitter *e, ast_op op, ir_value *v, ir_value *with)
   ir_value *in[2] = {v, with};
   const char *magic, *name = em_binary_op_name(op, &magic);
   function *f;
-  if (v->type->kind == TYPE_CLASS) {
+  if (v->type->kind == TYPE_CLASS && magic) { /* NULL: classes do not have the operator */
     const char *in_place = in_place_magic(e, op);
     return em_call_magic(e, em_find_method(v->type, in_place, &f) ? in_place : magic, name, in, 2);
   }
   if (is_tensor(v->type) || v->type->kind == TYPE_LIST)
-    return em_call_op(e, in_place_op(op), in, 2);
+    return em_call_op(e, em_augmented_op_name(op), in, 2);
   if (op == OP_MOD && v->type->kind != TYPE_STRING && e->names->is_eager)
     name = "aten::fmod"; /* the sign is the left side's, unlike that of a % b: PyTorch's */
   return em_call_op(e, name, in, 2);

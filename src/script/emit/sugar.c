@@ -107,9 +107,6 @@ ir_value *em_as_value(emitter *e, const sugared *v)
 
 /* -- Attributes of values ---------------------------------------------------------------------- */
 
-static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat",  "cdouble",
-                                           "int",  "long", "short",  "half",  "bfloat16"};
-
 bool em_one_of(const char *name, const char *const *names, size_t n)
 {
   for (size_t i = 0; i < n; i++)
@@ -129,7 +126,7 @@ static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
     *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {"prim::tolist", v, NULL}};
     return true;
   }
-  if (em_one_of(name, cast_methods, COUNT_OF(cast_methods))) {
+  if (em_cast_dtype(name) >= 0) {
     *out = (sugared){.kind = SUGAR_TENSOR_CAST, .as.builtin = {name, v, NULL}};
     return true;
   }
@@ -333,7 +330,7 @@ static bool torch_attr(emitter *e, const sugared *base, const char *name, sugare
     return true;
   }
   if (!(e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) &&
-      !resolve_torch_attr(e->s, base->as.name, name, out))
+      !resolve_torch_attr(e->s, e->p, base->as.name, name, out))
     return false;
   e->memo->torch[slot].base = base->as.name;
   e->memo->torch[slot].name = name;

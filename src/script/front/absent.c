@@ -5,6 +5,7 @@
  * option. */
 #include "ir/program.h"
 #include "script/emit/body.h"
+#include "script/front/classes.h"
 #include "script/front/host.h"
 #include "script/front/import.h"
 #include "script/emit/insert.h"
@@ -39,6 +40,11 @@ ABSENT(const type *, script_unit_new, (session *s, program *p), "compiling a tex
 ABSENT(void, script_unit_define,
        (session * s, program *p, const char *file, uint32_t first_line, str text), file)
 bool script_unit_is(const program *p) { return false; }
+
+void dataclass_put_method(text_buf *out, const char *cls, const char *type, const char *method,
+                          const rush_dataclass_field *fields, size_t n, bool has_post_init)
+{
+}
 
 /* -- Bodies of operators ----------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #ifndef RUSH_SCRIPT_CLASSES_H
 #define RUSH_SCRIPT_CLASSES_H
 
+#include "rushlight/script.h"
 #include "script/emit/resolve.h"
 
 /* True if NAME, or x.NAME, is among the bases. */
@@ -16,14 +17,12 @@ const type *class_read_named_tuple(session *s, const resolver *r, const char *qu
  * ...]). */
 const type *class_make_named_tuple(session *s, const resolver *r, const char *qualified,
                                    const ast_expr *call);
+/* Append one of the methods that @dataclass adds: __init__, __eq__, __lt__, __le__, __gt__ or
+ * __ge__. `cls` is the class's name in messages, `type` in annotations. */
+void dataclass_put_method(text_buf *out, const char *cls, const char *type, const char *method,
+                          const rush_dataclass_field *fields, size_t n, bool has_post_init);
 /* Return the text of the methods that @dataclass adds to a class: __init__, __eq__ and, if
  * requested, the order. */
 const char *class_dataclass_methods(session *s, const ast_class *cls, bool has_order, size_t *len);
-
-/* Resolve Python's names that TorchScript refuses or applies to tensors (python_names.c); leaves
- * the session for those that PyTorch refuses by name. */
-bool script_python_name(session *s, program *p, const char *name, source_range at, sugared *out);
-/* Resolve a function of torch.nn.functional that is not an operator of the same signature. */
-bool script_functional(session *s, program *p, const char *path, const char *name, sugared *out);
 
 #endif

@@ -45,7 +45,7 @@ typedef struct host_function { /* compile_arg */
   uint32_t start; /* of "def" */
   void *scope;
   const char *drop_body;
-  const char *prefix;  /* of a text's functions, which know each other; else NULL */
+  const char *prefix;  /* of a text's functions, which can call each other; else NULL */
   ast_def *tree;       /* of a text's, while it is compiled */
   resolver names;
   /* answers for names and attributes while the body is compiled, as sugared values */
@@ -206,7 +206,7 @@ static sugared sugar_of_type(const type *t)
   return out;
 }
 
-static bool path_sugar(session *s, const char *path, sugared *out)
+static bool path_sugar(session *s, program *p, const char *path, sugared *out)
 {
   const char *dot = strrchr(path, '.');
   if (!dot && (strcmp(path, "torch") == 0 || strcmp(path, "math") == 0)) {
@@ -215,7 +215,7 @@ static bool path_sugar(session *s, const char *path, sugared *out)
   }
   if (!dot)
     return resolve_builtin_name(path, out);
-  return resolve_torch_attr(s, session_printf(s, "%.*s", (int)(dot - path), path), dot + 1, out);
+  return resolve_torch_attr(s, p, session_printf(s, "%.*s", (int)(dot - path), path), dot + 1, out);
 }
 
 /* Return a function that a call refers to, compiled if necessary. */
@@ -297,7 +297,7 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
   case RUSH_NAME_UNKNOWN:
     return false;
   case RUSH_NAME_PATH:
-    return path_sugar(s, session_strdup(s, n->text), out);
+    return path_sugar(s, u->p, session_strdup(s, n->text), out);
   case RUSH_NAME_OPERATOR:
     *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {session_strdup(s, n->text), NULL, NULL}};
     return true;
@@ -996,7 +996,7 @@ void script_host_add_field(session *s, const type *tuple, const char *name, cons
   t->defaults = defaults;
 }
 
-/* Adds an argument in front of the function's, which its graph ignores. */
+/* Add an argument in front of the function's, which its graph ignores. */
 const type *script_host_wrap(session *s, function *f)
 {
   program *p = f->program;

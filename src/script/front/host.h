@@ -1,7 +1,7 @@
 /* script/front/host.h -- programs that grow from the live objects of a host language
  * (rushlight/script.h).
  *
- * A resolver that asks the host's callbacks, and the declarations that a host makes. All of this
+ * A resolver that calls the host's callbacks, and the declarations that a host makes. All of this
  * runs under the program's lock: script_host_enter takes it for the rest of the session. */
 #ifndef RUSH_SCRIPT_HOST_H
 #define RUSH_SCRIPT_HOST_H

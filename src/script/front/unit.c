@@ -57,29 +57,9 @@ typedef enum mark { /* the flag of a decorator; MARK_FINAL: a constant's annotat
 typedef struct unit {
   program *p;
   table names;
-  table torch_names;    /* of the prelude */
   resolver resolver;
   type *file;           /* its functions are this class' methods */
 } unit;
-
-/* Classes of torch that are themselves TorchScript. */
-static const char prelude[] =
-    "class no_grad:\n"
-    "  def __init__(self) -> None:\n"
-    "    self.prev = False\n"
-    "  def __enter__(self) -> None:\n"
-    "    self.prev = torch.is_grad_enabled()\n"
-    "    torch.set_grad_enabled(False)\n"
-    "  def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:\n"
-    "    torch.set_grad_enabled(self.prev)\n"
-    "class enable_grad:\n"
-    "  def __init__(self) -> None:\n"
-    "    self.prev = False\n"
-    "  def __enter__(self) -> None:\n"
-    "    self.prev = torch.is_grad_enabled()\n"
-    "    torch.set_grad_enabled(True)\n"
-    "  def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:\n"
-    "    torch.set_grad_enabled(self.prev)\n";
 
 static unit *unit_of(const resolver *r) { return r->arg; }
 
@@ -90,18 +70,12 @@ static const char *keep_name(session *s, unit *u, const char *text)
   return copy;
 }
 
-static binding *bind_in(session *s, unit *u, table *where, binding_kind kind, const char *name,
-                        source_range at)
+static binding *bind(session *s, unit *u, binding_kind kind, const char *name, source_range at)
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
   *b = (binding){.kind = kind, .name = keep_name(s, u, name), .at = at, .constant = value_none()};
-  session_table_put(s, where, str_of(b->name), b);
+  session_table_put(s, &u->names, str_of(b->name), b);
   return b;
-}
-
-static binding *bind(session *s, unit *u, binding_kind kind, const char *name, source_range at)
-{
-  return bind_in(s, u, &u->names, kind, name, at);
 }
 
 /* -- Functions --------------------------------------------------------------------------------- */
@@ -320,9 +294,7 @@ static const type *unit_class(session *s, unit *u, binding *b)
   session_enter(s);
   const ast_class *cls =
     b->kind == BOUND_CLASS ? parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES) : NULL;
-  bool of_torch = table_get(&u->torch_names, str_of(b->name)) == b;
-  const char *qualified =
-    session_printf(s, "__torch__.%s%s", of_torch ? "torch.autograd.grad_mode." : "", b->name);
+  const char *qualified = session_printf(s, "__torch__.%s", b->name);
   void *begun = program_begin_class(s, u->p, qualified);
   static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
   if (!cls)
@@ -351,15 +323,6 @@ static sugared sugar_of_class(const type *t)
   return (sugared){.kind = k, .as.type = t};
 }
 
-static bool torch_class(session *s, unit *u, const char *base, const char *name, sugared *out)
-{
-  binding *b = table_get(&u->torch_names, str_of(name));
-  if (!b || (strcmp(base, "torch") != 0 && strcmp(base, "torch.autograd") != 0))
-    return false;
-  *out = sugar_of_class(unit_class(s, u, b));
-  return true;
-}
-
 /* Resolve "torch.relu": an attribute of the value before the last dot. */
 static bool imported(session *s, unit *u, const char *path, sugared *out)
 {
@@ -367,8 +330,7 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
   if (!dot)
     return false;
   const char *base = session_printf(s, "%.*s", (int)(dot - path), path);
-  return torch_class(s, u, base, dot + 1, out) || script_functional(s, u->p, base, dot + 1, out) ||
-         resolve_torch_attr(s, base, dot + 1, out);
+  return resolve_torch_attr(s, u->p, base, dot + 1, out);
 }
 
 /* Resolve F = torch.nn.functional, DT = torch.float32, Ints = List[int]. */
@@ -400,7 +362,7 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     return true;
   }
   if (!b)
-    return script_python_name(s, u->p, name, at, out);
+    return resolve_python_name(s, u->p, name, at, out);
   switch (b->kind) {
   case BOUND_MODULE:
     *out = (sugared){.kind = SUGAR_TORCH, .as.name = b->path};
@@ -437,15 +399,6 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     return true;
   }
   return false;
-}
-
-static bool unit_attr(session *s, const resolver *r, const sugared *base, const char *name,
-                      source_range at, sugared *out)
-{
-  (void)at;
-  return base->kind == SUGAR_TORCH && (torch_class(s, unit_of(r), base->as.name, name, out) ||
-                                       script_functional(s, r->program, base->as.name, name, out) ||
-                                       resolve_torch_attr(s, base->as.name, name, out));
 }
 
 /* Return the name in typing and similar modules, whatever the text calls it: "L" of `from typing
@@ -688,16 +641,6 @@ static void free_unit(program *p)
 {
   unit *u = p->front;
   table_free(&u->names);
-  table_free(&u->torch_names);
-}
-
-static void read_prelude(session *s, unit *u)
-{
-  const source *src = program_add_source(s, u->p, "torch", prelude, sizeof prelude - 1);
-  ast_stmts tree = parse_source(s, src, PARSE_SKIP_BODIES);
-  for (uint32_t i = 0; i < tree.n; i++)
-    bind_in(s, u, &u->torch_names, BOUND_CLASS, tree.items[i]->as.cls->name,
-            tree.items[i]->as.cls->at);
 }
 
 /* A text being added to a unit; on failure nothing of it is kept. */
@@ -769,18 +712,16 @@ static unit *new_unit(session *s, program *p)
   unit *u = session_alloc_in(s, &p->mem, sizeof *u);
   u->p = p;
   table_init(&u->names, p->ctx);
-  table_init(&u->torch_names, p->ctx);
   u->resolver = (resolver){.arg = u,
                            .program = p,
                            .value = unit_value,
-                           .attr = unit_attr,
+                           .attr = resolve_attr,
                            .type = unit_type,
                            .type_name = unit_type_name,
                            .is_eager = true,
                            .is_live = true};
   p->front = u;
   p->front_free = free_unit;
-  read_prelude(s, u);
   return u;
 }
 

@@ -5,6 +5,7 @@
  * with a scan between definition and use. */
 #include "script/print/print_int.h"
 #include "base/grow.h"
+#include "ops/table/op_keys.h"
 #include "script/emit/upgrade.h"
 
 /* -- Definitions that texts refer to ----------------------------------------------------------- */
@@ -151,22 +152,44 @@ static bool is_reserved(const char *name)
   return false;
 }
 
+/* Return the name of a builtin that the text of n calls, or NULL. */
+static const char *called_word(const ir_node *n)
+{
+  switch (n->kind) {
+  case IR_PRINT:
+    return "print";
+  case IR_LOOP:
+    return "range";
+  case IR_ISINSTANCE:
+    return "isinstance";
+  default:
+    break;
+  }
+  switch (n->kind == IR_OP ? n->op->name_key : OPN_NONE) {
+  case OPN_INT:
+    return "int";
+  case OPN_FLOAT:
+    return "float";
+  case OPN_BOOL:
+    return "bool";
+  case OPN_STR:
+    return "str";
+  case OPN_SORTED:
+    return "sorted";
+  default:
+    return NULL;
+  }
+}
+
 /* Reserve names that the text itself calls: they cannot be variables. */
 static void reserve_calls(printer *p, const ir_block *b)
 {
-  static const struct { const char *op, *word;
-  } words[] = {{"aten::Int", "int"},    {"aten::Float", "float"},          {"aten::Bool", "bool"},
-               {"aten::str", "str"},    {"aten::sorted", "sorted"},        {"prim::Print", "print"},
-               {"prim::Loop", "range"}, {"prim::isinstance", "isinstance"}};
-
   session_enter(p->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     session_poll(p->s);
-    const char *kind = ir_node_kind_name(n);
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-      if (strcmp(kind, words[i].op) == 0 &&
-          !table_put(&p->used, str_of(words[i].word), (void *)words[i].word))
-        session_check(p->s, call_nomem(p->s->cx));
+    const char *word = called_word(n);
+    if (word && !table_put(&p->used, str_of(word), (void *)word))
+      session_check(p->s, call_nomem(p->s->cx));
     for (uint32_t i = 0; i < n->n_blocks; i++)
       reserve_calls(p, n->blocks[i]);
   }

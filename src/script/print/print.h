@@ -2,7 +2,7 @@
  * archives' code/ records.
  *
  * The text is PyTorch's: values used once are written inside the expression that uses them, others
- * get names; constants that no literal can express are `CONSTANTS.cN`.  Parsing it gives the same
+ * get names; constants that no literal can express are `CONSTANTS.cN`.  Parsing it makes the same
  * graph.
  *
  * The types and constants that the texts of one archive refer to are collected in `script_uses`, in

@@ -3,15 +3,15 @@
  * Indexed dimensions become one array of byte offsets, one for each element of the indices' common
  * shape; the other dimensions are the block of each index (index_walk.h). */
 #include "ops/kernels/index/index.h"
+#include "shape/shape.h"
 
 /* The result's dimensions: those before the indexed ones, the indices' own, those after. */
 typedef struct plan {
   const rush_tensor *self;
   rush_tensor *index[TENSOR_MAX_DIMS]; /* by dimension of self, int64; NULL: not indexed.  Owned. */
-  int n_index;
   int before, n_own, n_dims;
   int64_t own[TENSOR_MAX_DIMS];   /* the indices' common shape */
-  int64_t sizes[TENSOR_MAX_DIMS]; /* of the result */
+  int64_t sizes[TENSOR_MAX_DIMS], layout[TENSOR_MAX_DIMS]; /* of the result, and its strides */
   /* of self under the result's dimensions, bytes; 0 for the indices' */
   int64_t strides[TENSOR_MAX_DIMS];
   int64_t n;                      /* elements of the common shape */
@@ -51,7 +51,6 @@ static rush_status add_mask(call_ctx *cx, plan *p, rush_tensor *mask, int *dim)
   rush_status s = RUSH_OK;
   for (int i = 0; i < mask->n_dims && s == RUSH_OK; i++) {
     s = tensor_select(cx, where, 1, i, &p->index[*dim]);
-    p->n_index += s == RUSH_OK;
     ++*dim;
   }
   tensor_release(where);
@@ -61,6 +60,7 @@ static rush_status add_mask(call_ctx *cx, plan *p, rush_tensor *mask, int *dim)
 static rush_status read_indices(call_ctx *cx, plan *p, const rush_list *l)
 {
   int dim = 0;
+  bool any = false;
   if (l->n > (size_t)p->self->n_dims)
     return too_many(cx, p, l->n);
   for (size_t i = 0; i < l->n; i++) {
@@ -72,6 +72,7 @@ static rush_status read_indices(call_ctx *cx, plan *p, const rush_list *l)
   }
   for (size_t i = 0; i < l->n; i++) {
     rush_tensor *t = list_tensor(l, i);
+    any = any || t;
     if (t && (t->dtype == RUSH_BOOL || t->dtype == RUSH_UINT8)) {
       TRY(add_mask(cx, p, t, &dim));
       continue;
@@ -83,76 +84,53 @@ static rush_status read_indices(call_ctx *cx, plan *p, const rush_list *l)
         p->index[dim] = tensor_retain(t);
       else
         TRY(tensor_to_dtype(cx, t, RUSH_INT64, &p->index[dim]));
-      p->n_index++;
     }
     dim++;
   }
-  if (p->n_index == 0)
+  if (!any)
     return call_fail_type(cx, "IndexError", "at least one index must be provided");
   return RUSH_OK;
 }
 
 /* -- The shape of the result ------------------------------------------------------------------- */
 
-static rush_status common_shape(call_ctx *cx, plan *p)
+/* Take the result's sizes and strides from the shape rule of index. */
+static void take_geometry(plan *p, const shape_indexing *x, const shape_facts *r)
 {
-  bool fits = true;
-  p->n_own = 0;
-  for (int i = 0; i < p->self->n_dims && fits; i++)
-    if (p->index[i])
-      fits = sizes_broadcast(p->n_own, p->own, p->index[i]->n_dims, p->index[i]->sizes, &p->n_own,
-                             p->own);
-  if (fits) {
-    if (!sizes_numel(p->n_own, p->own, &p->n))
-      return call_nomem(cx);
-    return RUSH_OK;
+  const int64_t item = (int64_t)tensor_item_bytes(p->self);
+  p->before = x->before;
+  p->n_own = x->n_own;
+  p->n_dims = r->n_dims;
+  memcpy(p->own, x->own, (size_t)x->n_own * sizeof *p->own);
+  for (int i = 0, d = 0; i < r->n_dims; i++) {
+    const bool own = i >= x->before && i < x->before + x->n_own;
+    while (!own && x->index[d])
+      d++;
+    p->sizes[i] = r->sizes[i];
+    p->layout[i] = r->strides[i];
+    p->strides[i] = own ? 0 : p->self->strides[d++] * item;
   }
-  text_buf text;
-  text_init(&text, cx->ctx);
-  for (int i = 0; i < p->self->n_dims; i++) {
-    sizes_text buf;
-    if (p->index[i])
-      text_printf(&text, "%s%s", text.len ? ", " : "",
-                  sizes_print(&buf, p->index[i]->n_dims, p->index[i]->sizes));
-  }
-  rush_status s = call_fail_type(cx, "IndexError",
-                                 "shape mismatch: indexing tensors could not be broadcast "
-                                 "together with shapes %s",
-                                 text_str(&text));
-  text_free(&text);
-  return s;
 }
 
-/* Return the position of the indices' dimensions: adjacent indexed dimensions are replaced in
- * place; otherwise they go to the front. */
-static int place_of_own(const plan *p)
+static rush_status result_shape(rush_call *c, plan *p)
 {
-  int first = 0, last = p->self->n_dims - 1;
-  while (!p->index[first])
-    first++;
-  while (!p->index[last])
-    last--;
-  return last - first + 1 == p->n_index ? first : 0;
-}
-
-static rush_status result_shape(call_ctx *cx, plan *p)
-{
-  int n = 0, left = p->self->n_dims - p->n_index;
-  int64_t item = (int64_t)tensor_item_bytes(p->self);
-  if (left + p->n_own > TENSOR_MAX_DIMS)
-    return call_unsupported(cx, "more than %d dimensions", TENSOR_MAX_DIMS);
-  p->before = place_of_own(p);
-  for (int i = 0; i <= p->self->n_dims; i++) {
-    if (n == p->before)
-      for (int k = 0; k < p->n_own; k++, n++)
-        p->sizes[n] = p->own[k], p->strides[n] = 0;
-    if (i < p->self->n_dims && !p->index[i]) {
-      p->sizes[n] = p->self->sizes[i];
-      p->strides[n++] = p->self->strides[i] * item;
+  shape_frame frame;
+  shape_env *env = shape_frame_open(&frame, c->cx);
+  shape_facts self, index[TENSOR_MAX_DIMS];
+  shape_indexing x = {.self = &self};
+  shape_facts_of(p->self, &self);
+  for (int d = 0; d < self.n_dims; d++)
+    if (p->index[d]) {
+      shape_facts_of(p->index[d], &index[d]);
+      x.index[d] = &index[d];
     }
-  }
-  p->n_dims = n;
-  return RUSH_OK;
+  const shape_facts *r = shape_indexed(env, c->op->schema, &x);
+  if (r)
+    take_geometry(p, &x, r);
+  shape_frame_close(&frame);
+  if (r && !sizes_numel(p->n_own, p->own, &p->n))
+    return call_nomem(c->cx);
+  return env->st;
 }
 
 /* -- Offsets ----------------------------------------------------------------------------------- */
@@ -210,8 +188,7 @@ static rush_status plan_make(rush_call *c, plan *p, const rush_tensor *self,
 {
   *p = (plan){.self = self};
   TRY(read_indices(c->cx, p, indices));
-  TRY(common_shape(c->cx, p));
-  TRY(result_shape(c->cx, p));
+  TRY(result_shape(c, p));
   return make_offsets(c->cx, p);
 }
 
@@ -283,34 +260,6 @@ static rush_status read_all(call_ctx *cx, const plan *p, rush_tensor *r)
   return s;
 }
 
-/* Make a dense result, with dimensions in TensorIterator's order: self's first, then the
- * indices'. */
-static rush_status new_result(call_ctx *cx, const plan *p, rush_tensor **out)
-{
-  tensor_iter it;
-  int64_t strides[TENSOR_MAX_DIMS], *far = NULL;
-  const size_t n_far = (size_t)iter_n_strides(ITER_MAX, p->n_dims);
-  if (n_far > ITER_ROOM && !(far = mem_alloc(cx->ctx, n_far * sizeof *far)))
-    return call_nomem(cx);
-  iter_init_far(&it, p->n_dims, p->sizes, far);
-  for (int i = 0; i < p->n_dims; i++)
-    iter_strides_mut(&it, 0)[p->n_dims - 1 - i] = p->strides[i];
-  it.n_ops = 1;
-  for (int d = 0; d < p->self->n_dims && it.n_ops < ITER_MAX; d++) {
-    const rush_tensor *t = p->index[d];
-    if (!t)
-      continue;
-    int64_t *s = iter_strides_mut(&it, it.n_ops++);
-    memset(s, 0, (size_t)p->n_dims * sizeof *s);
-    for (int k = 0; k < t->n_dims; k++)
-      if (t->sizes[k] != 1 || p->own[p->n_own - t->n_dims + k] == 1)
-        s[p->n_dims - 1 - (p->before + p->n_own - t->n_dims + k)] = t->strides[k] * 8;
-  }
-  iter_layout(&it, strides);
-  mem_free(cx->ctx, far, n_far * sizeof *far);
-  return tensor_new_strided(cx, p->self->dtype, p->n_dims, p->sizes, strides, out);
-}
-
 rush_kernel kernel_index, kernel_index_put;
 rush_status kernel_index(rush_call *c)
 {
@@ -318,7 +267,7 @@ rush_status kernel_index(rush_call *c)
   rush_tensor *r = NULL;
   rush_status s = plan_make(c, &p, call_tensor(c, 0), call_list(c, 1));
   if (s == RUSH_OK)
-    s = new_result(c->cx, &p, &r);
+    s = tensor_new_strided(c->cx, p.self->dtype, p.n_dims, p.sizes, p.layout, &r);
   if (s == RUSH_OK)
     s = read_all(c->cx, &p, r);
   if (s == RUSH_OK && tensor_quantizer(p.self))
@@ -388,7 +337,7 @@ static rush_status put_values(call_ctx *cx, const plan *p, rush_tensor *self, ru
     return RUSH_OK;
   if (values->st != self->st)
     return write_all(cx, p, self, values, accumulate);
-  TRY(tensor_copy_format(cx, values, values->dtype, FORMAT_CONTIGUOUS, &v));
+  TRY(tensor_copy_rows(cx, values, &v));
   rush_status s = write_all(cx, p, self, v, accumulate);
   tensor_release(v);
   return s;

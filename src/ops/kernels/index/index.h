@@ -2,6 +2,7 @@
 #ifndef RUSH_OPS_INDEX_H
 #define RUSH_OPS_INDEX_H
 
+#include "ops/call/results.h"
 #include "ops/kernels/views.h"
 #include "ops/kernels/index_walk.h"
 

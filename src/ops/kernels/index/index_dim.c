@@ -264,7 +264,7 @@ rush_status kernel_put(rush_call *c)
   if (call_bool(c, 3) && !add)
     return call_unsupported(c->cx, "put_ with accumulate of %s", dtype_aten_name(target->dtype));
   TRY(call_target(c, true));
-  TRY(tensor_copy_format(c->cx, given, given->dtype, FORMAT_CONTIGUOUS, &source));
+  TRY(tensor_copy_rows(c->cx, given, &source));
   rush_status s = linear_index_make(c, &x, target, call_tensor(c, 1));
   if (s == RUSH_OK && call_bool(c, 3))
     add(tensor_data_mut(target), x.at, 0, source->data, item, x.n);

@@ -72,10 +72,7 @@ rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 rush_kernel kernel_nonzero, kernel_nonzero_static, kernel_nonzero_numpy;
 rush_status kernel_nonzero(rush_call *c)
 {
-  rush_tensor *r;
-  TRY(tensor_nonzero(c->cx, call_tensor(c, 0), &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return tensor_nonzero(c->cx, call_tensor(c, 0), call_result(c, 0));
 }
 
 /* Implement nonzero_static(self, size, fill_value): missing positions are the fill value. */
@@ -185,15 +182,17 @@ rush_status kernel_masked_select(rush_call *c)
   return s;
 }
 
-/* Replace elements under the mask by source's `count` elements in order; branch-free, as PACK. */
-#define UNPACK(type)                                               \
-  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {    \
-    ((type *)d)[i] = m[i] ? ((const type *)s)[k] : ((type *)d)[i]; \
-    k += m[i] != 0;                                                \
+/* Replace elements under the mask by source's `count` elements in order; branch-free, as PACK.  The
+ * mask may share memory with d: it is read before d is written, and may turn out to have fewer. */
+#define UNPACK(type)                                                     \
+  for (int64_t i = 0; k < count && i < n && !call_over_at(cx, i); i++) { \
+    const bool taken = m[i] != 0;                                        \
+    ((type *)d)[i] = taken ? ((const type *)s)[k] : ((type *)d)[i];      \
+    k += taken;                                                          \
   }
 
 static void unpack_masked(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m,
-                   int64_t count)
+                          int64_t n, int64_t count)
 {
   int64_t k = 0;
   BY_ITEM(item, UNPACK)
@@ -208,7 +207,8 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
   if (source->n_elems < count)
     s = call_fail(c->cx, "Number of elements of source < number of ones in mask");
   else
-    unpack_masked(c->cx, tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, count);
+    unpack_masked(c->cx, tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data,
+                  m->n_elems, count);
   tensor_release(source);
   return s;
 }

@@ -5,6 +5,7 @@
  * index adds the offset along the dimension.  An index that is constant along the inner loop
  * (expanded from fewer dimensions, as in graph networks) moves whole rows. */
 #include "ops/kernels/index/index.h"
+#include "ops/kernels/work.h"
 
 #include <math.h>
 
@@ -162,13 +163,11 @@ rush_status kernel_take_along_dim(rush_call *c)
 {
   rush_tensor *self = call_tensor(c, 0), *index = call_tensor(c, 1), *x, *at = NULL;
   const bool flat = call_is_none(c, 2);
-  int dim = 0;
-  int64_t all = -1;
-  if (!flat)
-    TRY(dim_wrap(c->cx, call_int(c, 2), self->n_dims, &dim));
-  TRY(flat ? tensor_reshape(c->cx, self, 1, &all, &x) : expand_beside(c, self, dim, &x));
-  rush_status s =
-    flat ? tensor_reshape(c->cx, index, 1, &all, &at) : expand_beside(c, index, dim, &at);
+  const int dim = flat ? 0 : call_dim(c, 2, self->n_dims);
+  TRY(flat ? tensor_reshape(c->cx, self, 1, &self->n_elems, &x)
+           : expand_beside(c, self, dim, &x));
+  rush_status s = flat ? tensor_reshape(c->cx, index, 1, &index->n_elems, &at)
+                       : expand_beside(c, index, dim, &at);
   if (s == RUSH_OK)
     s = gather(c, x, dim, at, !flat, call_out(c, 0));
   tensor_release(x);

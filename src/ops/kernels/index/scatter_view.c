@@ -1,23 +1,18 @@
 /* ops/kernels/index/scatter_view.c -- copies of a tensor in which a view of it is replaced:
  * slice_scatter and others. */
-#include "ops/kernels/views.h"
+#include "ops/kernels/nn.h"
+#include "ops/table/op_keys.h"
 
-static rush_status replace_view(rush_call *c, const geom *view_of_self, rush_tensor *copy)
+static rush_status replace_view(rush_call *c, rush_tensor *v)
 {
   const rush_tensor *src = call_tensor(c, 1);
-  rush_tensor *v;
   sizes_text a, b;
-  TRY(geom_view(c->cx, copy, view_of_self, &v));
-  rush_status s;
   if (v->n_dims == src->n_dims && memcmp(v->sizes, src->sizes, sizeof *v->sizes * v->n_dims) == 0)
-    s = tensor_copy(c->cx, v, src);
-  else
-    s = call_fail(
-      c->cx,
-      "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
-      sizes_print(&a, src->n_dims, src->sizes), sizes_print(&b, v->n_dims, v->sizes));
-  tensor_release(v);
-  return s;
+    return tensor_copy(c->cx, v, src);
+  return call_fail(
+    c->cx,
+    "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+    sizes_print(&a, src->n_dims, src->sizes), sizes_print(&b, v->n_dims, v->sizes));
 }
 
 /* Copy self with its strides, gaps and the whole storage, so that as_strided means the same on the
@@ -38,50 +33,33 @@ static rush_status copy_of_self(rush_call *c, rush_tensor **out)
   return st;
 }
 
-typedef rush_status make_view(rush_call *c, geom *g);
-
-static rush_status scatter_view(rush_call *c, make_view *make)
+/* Return the view of `copy` that is replaced: slice(copy, ...) for slice_scatter(self, src, ...).
+ * */
+static rush_status view_of(const rush_call *c, rush_tensor *copy, rush_tensor **out)
 {
-  rush_tensor *copy;
-  geom g;
+  rush_value args[6] = {nn_arg(copy)};
+  for (uint32_t i = 2; i < c->n_args; i++)
+    args[i - 1] = c->args[i];
+  switch (c->op->name_key) {
+  case OPN_SLICE_SCATTER: return nn_invoke(c->cx, "aten::slice", "Tensor", args, 5, out);
+  case OPN_SELECT_SCATTER: return nn_invoke(c->cx, "aten::select", "int", args, 3, out);
+  case OPN_DIAGONAL_SCATTER: return nn_invoke(c->cx, "aten::diagonal", "", args, 4, out);
+  default: return nn_invoke(c->cx, "aten::as_strided", "", args, 4, out);
+  }
+}
+
+rush_kernel kernel_view_scatter;
+rush_status kernel_view_scatter(rush_call *c)
+{
+  rush_tensor *copy, *view;
   TRY(copy_of_self(c, &copy));
-  geom_of(&g, copy);
-  rush_status s = make(c, &g);
-  if (s == RUSH_OK)
-    s = replace_view(c, &g, copy);
-  return call_return_made_steal(c, 0, copy, s);
+  rush_status st = view_of(c, copy, &view);
+  if (st == RUSH_OK) {
+    st = replace_view(c, view);
+    tensor_release(view);
+  }
+  return call_return_made_steal(c, 0, copy, st);
 }
-
-static rush_status slice_of(rush_call *c, geom *g)
-{
-  return geom_slice(c->cx, g, call_int(c, 2), call_int_or(c, 3, 0), call_int_or(c, 4, INT64_MAX),
-                    call_int(c, 5));
-}
-static rush_status select_of(rush_call *c, geom *g)
-{
-  return geom_select(c->cx, g, call_int(c, 2), call_int(c, 3));
-}
-static rush_status diagonal_of(rush_call *c, geom *g)
-{
-  return geom_diagonal(c->cx, g, call_int(c, 2), call_int(c, 3), call_int(c, 4));
-}
-static rush_status strided_of(rush_call *c, geom *g)
-{
-  int n;
-  TRY(call_sizes(c, 2, g->sizes, &g->n_dims));
-  TRY(call_sizes(c, 3, g->strides, &n));
-  g->offset = call_int_or(c, 4, g->offset);
-  if (n != g->n_dims)
-    return call_fail(c->cx, "mismatch in length of strides and shape");
-  return RUSH_OK;
-}
-
-rush_kernel kernel_slice_scatter, kernel_select_scatter, kernel_diagonal_scatter,
-  kernel_as_strided_scatter;
-rush_status kernel_slice_scatter(rush_call *c) { return scatter_view(c, slice_of); }
-rush_status kernel_select_scatter(rush_call *c) { return scatter_view(c, select_of); }
-rush_status kernel_diagonal_scatter(rush_call *c) { return scatter_view(c, diagonal_of); }
-rush_status kernel_as_strided_scatter(rush_call *c) { return scatter_view(c, strided_of); }
 
 /* -- combinations ------------------------------------------------------------------------------ */
 

@@ -88,7 +88,7 @@ rush_status kernel_autocast_dtype(rush_call *c)
 
 rush_status kernel_cuda(rush_call *c) { return check_device(c->cx, value_device(1, 0)); }
 
-/* copy(): the functional form of copy_(). */
+/* Implement copy(), the functional form of copy_(). */
 rush_status kernel_copy(rush_call *c)
 {
   return tensor_copy(c->cx, call_out(c, 0), call_tensor(c, 1));

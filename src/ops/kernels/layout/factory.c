@@ -1,9 +1,8 @@
 /* ops/kernels/layout/factory.c -- operators that make tensors: empty, zeros, full, *_like, new_*,
- * fill_, arange, linspace, eye, triangles, and tensors from numbers and lists. The options dtype,
- * layout, device and pin_memory are read in one place (call_options), which refuses what a CPU
- * without sparse layouts cannot provide. Ranges are computed in double a block at a time and
- * rounded once, as in PyTorch; arange of ints has integer arithmetic of its own, since a double
- * loses bits above 2^53. */
+ * fill_, arange, linspace, eye, triangles, and tensors from numbers and lists. Shape rules read the
+ * options dtype, layout and device and make the results; the kernels fill them. Ranges are computed
+ * in double a block at a time and rounded once, as in PyTorch; arange of ints has integer
+ * arithmetic of its own, since a double loses bits above 2^53. */
 #include "ops/kernels/layout/factory.h"
 
 #include <math.h>
@@ -13,7 +12,6 @@
 
 rush_status check_device(call_ctx *cx, rush_value device)
 {
-  static const char *const names[] = {"cpu", "cuda"};
   if (device.tag != RUSH_TAG_DEVICE)
     return RUSH_OK;
   int64_t kind = device.as.i >> 32;
@@ -21,9 +19,8 @@ rush_status check_device(call_ctx *cx, rush_value device)
     return RUSH_OK;
   if (kind == 1)
     return call_fail_type(cx, "AssertionError",
-                          "Torch not compiled with CUDA enabled: device '%s' is not "
-                          "available, only 'cpu' is",
-                          names[1]);
+                          "Torch not compiled with CUDA enabled: device 'cuda' is not "
+                          "available, only 'cpu' is");
   return call_unsupported(cx, "device of kind %lld: only 'cpu' is available", (long long)kind);
 }
 
@@ -31,17 +28,6 @@ rush_status check_dtype(call_ctx *cx, int64_t dtype)
 {
   if (!dtype_is_valid(dtype))
     return call_fail(cx, "there is no dtype %lld", (long long)dtype);
-  return RUSH_OK;
-}
-
-rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype)
-{
-  int64_t d = call_int_or(c, at, otherwise);
-  TRY(check_dtype(c->cx, d));
-  if (call_int_or(c, at + 1, 0) != 0)
-    return call_unsupported(c->cx, "%s: layouts other than strided", c->op->schema->name);
-  TRY(check_device(c->cx, c->args[at + 2]));
-  *dtype = (int)d;
   return RUSH_OK;
 }
 
@@ -116,74 +102,6 @@ rush_status kernel_zero_inplace(rush_call *c)
   TRY(fill(c, call_tensor(c, 0), value_int(0)));
   call_return_arg(c, 0, 0);
   return RUSH_OK;
-}
-
-/* -- Any strides ------------------------------------------------------------------------------- */
-
-rush_kernel kernel_empty_strided, kernel_empty_permuted;
-/* Make a tensor with any strides: its storage is as large as they reach. */
-static rush_status new_with_strides(rush_call *c, int dtype, int n, const int64_t *sizes,
-                                    const int64_t *strides, rush_tensor **out)
-{
-  int64_t reach = 1, count;
-  if (!sizes_numel(n, sizes, &count))
-    return call_fail(c->cx, "Trying to create tensor with negative dimension or too many elements");
-  for (int i = 0; i < n; i++) {
-    int64_t by;
-    if (strides[i] < 0 || __builtin_mul_overflow(i64_max(sizes[i] - 1, 0), strides[i], &by) ||
-        __builtin_add_overflow(reach, by, &reach) || reach > INT64_MAX / 16)
-      return call_fail(c->cx, "empty_strided: strides must not be negative or too large");
-  }
-  storage *st;
-  TRY(storage_new(c->cx, count ? (size_t)reach * dtype_bytes(dtype) : 0, &st));
-  rush_status s = tensor_new_view(c->cx, st, dtype, n, sizes, strides, 0, out);
-  storage_release(st);
-  return s;
-}
-
-static rush_status empty_strided(rush_call *c, uint32_t at, int otherwise)
-{
-  int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
-  int n, m, dtype;
-  TRY(call_sizes(c, at, sizes, &n));
-  TRY(call_sizes(c, at + 1, strides, &m));
-  TRY(call_options(c, at + 2, otherwise, &dtype));
-  if (n != m)
-    return call_fail(
-      c->cx, "dimensionality of sizes (%d) must match dimensionality of strides (%d)", n, m);
-  rush_tensor *t;
-  TRY(new_with_strides(c, dtype, n, sizes, strides, &t));
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
-}
-rush_status kernel_empty_strided(rush_call *c) { return empty_strided(c, 0, RUSH_FLOAT32); }
-
-rush_status kernel_empty_permuted(rush_call *c)
-{
-  int64_t sizes[TENSOR_MAX_DIMS], layout[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], s = 1;
-  int n, m, dtype;
-  TRY(call_sizes(c, 0, sizes, &n));
-  TRY(call_sizes(c, 1, layout, &m));
-  TRY(call_options(c, 2, RUSH_FLOAT32, &dtype));
-  uint64_t seen = 0;
-  for (int i = m - 1; i >= 0; i--) {
-    if (n != m || layout[i] < 0 || layout[i] >= n || (seen >> layout[i] & 1))
-      return call_fail(c->cx, "physical_layout must be a permutation of the %d dimensions", n);
-    seen |= UINT64_C(1) << layout[i];
-    strides[layout[i]] = s;
-    if (__builtin_mul_overflow(s, i64_max(sizes[layout[i]], 1), &s))
-      return call_fail(c->cx, "Storage size calculation overflowed");
-  }
-  rush_tensor *t;
-  TRY(new_with_strides(c, dtype, n, sizes, strides, &t));
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
-}
-
-rush_kernel kernel_new_empty_strided;
-rush_status kernel_new_empty_strided(rush_call *c)
-{
-  return empty_strided(c, 1, call_tensor(c, 0)->dtype);
 }
 
 /* -- Ranges ------------------------------------------------------------------------------------ */

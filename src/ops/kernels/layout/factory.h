@@ -1,13 +1,9 @@
-/* ops/kernels/layout/factory.h -- shared by operators that make tensors: the options dtype, layout,
- * device, pin_memory. */
+/* ops/kernels/layout/factory.h -- checks of options, shared by operators that make tensors. */
 #ifndef RUSH_OPS_FACTORY_H
 #define RUSH_OPS_FACTORY_H
 
 #include "ops/kernels/views.h"
 
-/* Read the options at arguments at, at + 1, at + 2 of the call (dtype, layout, device); *dtype is
- * `otherwise` if it is None. Refuses unsupported layouts and devices. */
-rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype) RUSH_CHECKED;
 /* Refuse devices other than the CPU (None is accepted). */
 rush_status check_device(call_ctx *cx, rush_value device) RUSH_CHECKED;
 /* Check a dtype argument. */

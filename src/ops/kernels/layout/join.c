@@ -64,7 +64,7 @@ static rush_status join_parts(call_ctx *cx, const rush_list *parts, rush_tensor 
     if (t->n_elems == 0)
       continue;
     to = all;
-    TRY(geom_narrow(cx, &to, dim, at, t->n_elems / others));
+    geom_narrow(&to, dim, at, t->n_elems / others);
     at += to.sizes[dim];
     TRY(copy_part(cx, out, &to, t));
   }
@@ -120,7 +120,7 @@ rush_status kernel_block_diag(rush_call *c)
   return RUSH_OK;
 }
 
-/* Rows of every choice of one element per tensor: column i is tensor i, repeated along the other
+/* Make the Cartesian product of the tensors: column i is tensor i, repeated along the other
  * dimensions of the result seen as (n0, n1, ..., number of tensors). */
 rush_kernel kernel_cartesian_prod;
 rush_status kernel_cartesian_prod(rush_call *c)
@@ -148,7 +148,8 @@ rush_status kernel_cartesian_prod(rush_call *c)
   return RUSH_OK;
 }
 
-/* The result seen as (r0, s0, r1, s1, ...) takes the source seen as (1, s0, 1, s1, ...). */
+/* Fill the result, viewed as (r0, s0, r1, s1, ...), with the source, viewed as (1, s0, 1, s1, ...)
+ * and broadcast. */
 rush_kernel kernel_repeat;
 rush_status kernel_repeat(rush_call *c)
 {
@@ -222,22 +223,22 @@ rush_status kernel_rot90(rush_call *c)
   const rush_tensor *t = call_tensor(c, 0);
   int64_t dims[2], k = ((call_int(c, 1) % 4) + 4) % 4;
   (void)call_ints(c, 2, dims, 2);
-  const uint64_t a = UINT64_C(1) << wrapped(dims[0], t->n_dims),
-                 b = UINT64_C(1) << wrapped(dims[1], t->n_dims), masks[] = {0, b, a | b, a};
+  const int x = wrapped(dims[0], t->n_dims), y = wrapped(dims[1], t->n_dims);
+  const uint64_t a = UINT64_C(1) << x, b = UINT64_C(1) << y, masks[] = {0, b, a | b, a};
   if (k % 2 == 0)
     return flip(c->cx, t, masks[k], call_out(c, 0));
   rush_tensor *turned;
-  TRY(tensor_transpose(c->cx, call_out(c, 0), dims[0], dims[1], &turned));
+  TRY(tensor_transpose(c->cx, call_out(c, 0), x, y, &turned));
   rush_status s = flip(c->cx, t, masks[k], turned);
   tensor_release(turned);
   return s;
 }
 
-/* Along each dimension two pieces change places, so 2^n blocks are copied: at most one per element,
+/* Swap two pieces along each dimension, by copying 2^n blocks: at most one per element,
  * because dimensions whose elements stay in place are left out. */
 typedef struct rolls {
   int n, dims[TENSOR_MAX_DIMS];
-  int64_t at[TENSOR_MAX_DIMS]; /* where the first element goes */
+  int64_t at[TENSOR_MAX_DIMS]; /* the new position of the first element */
 } rolls;
 
 static rush_status roll_block(call_ctx *cx, const rush_tensor *t, const rolls *k, uint64_t which,
@@ -257,7 +258,7 @@ static rush_status roll_block(call_ctx *cx, const rush_tensor *t, const rolls *k
   return geom_copy(cx, r, &to, t, &from);
 }
 
-/* Roll t into r, neither without elements; at[d]: how far along dimension d. */
+/* Roll t into r by at[d] along each dimension d; both have elements. */
 static rush_status roll(call_ctx *cx, const rush_tensor *t, const int64_t *at, rush_tensor *r)
 {
   rolls k = {.n = 0};
@@ -273,7 +274,7 @@ static rush_status roll(call_ctx *cx, const rush_tensor *t, const int64_t *at, r
 
 static int64_t rest(int64_t shift, int64_t n) { return ((shift % n) + n) % n; }
 
-/* Without dimensions the tensor counts as one row. */
+/* Roll the tensor as one row if no dimensions are given. */
 static rush_status roll_flat(rush_call *c, int64_t shift)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -308,20 +309,22 @@ rush_status kernel_roll(rush_call *c)
 /* -- Diagonals --------------------------------------------------------------------------------- */
 
 /* Fill result 0 with zeros, and with t on a diagonal. */
-static rush_status fill_diagonal(rush_call *c, const rush_tensor *t, int64_t offset, int64_t dim1,
-                                 int64_t dim2)
+static rush_status fill_diagonal(rush_call *c, const rush_tensor *t, int64_t offset, int dim1,
+                                 int dim2)
 {
   geom to;
   geom_of(&to, call_out(c, 0));
   TRY(tensor_fill(c->cx, call_out(c, 0), value_int(0)));
-  TRY(geom_diagonal(c->cx, &to, offset, dim1, dim2));
+  geom_diagonal(&to, offset, dim1, dim2);
   return copy_part(c->cx, call_out(c, 0), &to, t);
 }
 
 rush_kernel kernel_diag_embed, kernel_diag, kernel_diagflat;
 rush_status kernel_diag_embed(rush_call *c)
 {
-  return fill_diagonal(c, call_tensor(c, 0), call_int(c, 1), call_int(c, 2), call_int(c, 3));
+  const int n = call_out(c, 0)->n_dims;
+  return fill_diagonal(c, call_tensor(c, 0), call_int(c, 1), wrapped(call_int(c, 2), n),
+                       wrapped(call_int(c, 3), n));
 }
 
 rush_status kernel_diag(rush_call *c)
@@ -332,7 +335,7 @@ rush_status kernel_diag(rush_call *c)
     return fill_diagonal(c, t, call_int(c, 1), 0, 1);
   geom_of(&from, t);
   geom_of(&to, call_out(c, 0));
-  TRY(geom_diagonal(c->cx, &from, call_int(c, 1), 0, 1));
+  geom_diagonal(&from, call_int(c, 1), 0, 1);
   return geom_copy(c->cx, call_out(c, 0), &to, t, &from);
 }
 

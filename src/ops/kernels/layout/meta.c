@@ -58,11 +58,11 @@ static bool same_sizes(const rush_tensor *a, const rush_tensor *b)
 ANSWER_BOOL(is_same_size, same_sizes(t, call_tensor(c, 1)))
 
 /* Only a recording call can run these. */
-rush_kernel kernel_ask_gradient;
-rush_status kernel_ask_gradient(rush_call *c)
+rush_kernel kernel_gradient_op;
+rush_status kernel_gradient_op(rush_call *c)
 {
   if (c->cx->recorder)
-    return c->cx->recorder->ask(c);
+    return c->cx->recorder->call_gradient_op(c);
   if (strcmp(c->op->schema->name, "prim::grad") == 0 && !call_tensor(c, 0)->extra)
     return RUSH_OK;
   return call_unsupported(c->cx, "%s in a call that records no gradients (record_gradients)",
@@ -300,11 +300,10 @@ static void loop_close(void *p, int64_t n, char *const *ptrs, const int64_t *str
   }
 }
 
-static rush_status isclose(rush_call *c, rush_tensor **out)
+rush_kernel kernel_isclose, kernel_equal;
+rush_status kernel_isclose(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *y = call_tensor(c, 1);
-  int64_t sizes[TENSOR_MAX_DIMS];
-  int n;
+  const rush_tensor *x = call_tensor(c, 0), *y = call_tensor(c, 1), *r = call_out(c, 0);
   if (x->dtype != y->dtype)
     return call_fail(c->cx, "%s did not match %s", dtype_aten_name(x->dtype),
                      dtype_aten_name(y->dtype));
@@ -316,46 +315,13 @@ static rush_status isclose(rush_call *c, rush_tensor **out)
   if (a.rtol < 0 || a.atol < 0)
     return call_fail(c->cx, "%s must be greater than or equal to zero, but got %g",
                      a.rtol < 0 ? "rtol" : "atol", a.rtol < 0 ? a.rtol : a.atol);
-  if (!sizes_broadcast(x->n_dims, x->sizes, y->n_dims, y->sizes, &n, sizes)) {
-    sizes_text p, q;
-    return call_fail(c->cx, "The sizes %s and %s do not broadcast",
-                     sizes_print(&p, x->n_dims, x->sizes), sizes_print(&q, y->n_dims, y->sizes));
-  }
-  rush_tensor *r;
-  TRY(same_sizes(x, y) ? tensor_new_like(c->cx, x, RUSH_BOOL, &r)
-                       : tensor_new(c->cx, RUSH_BOOL, n, sizes, &r));
   tensor_iter it;
-  iter_init(&it, n, sizes);
+  iter_init(&it, r->n_dims, r->sizes);
   iter_add(&it, r);
   iter_add(&it, x);
   iter_add(&it, y);
   iter_finish(&it);
-  rush_status s = iter_run(c->cx, &it, 8192, loop_close, &a);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  *out = r;
-  return RUSH_OK;
-}
-
-rush_kernel kernel_isclose, kernel_allclose, kernel_equal;
-rush_status kernel_isclose(rush_call *c)
-{
-  rush_tensor *r;
-  TRY(isclose(c, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
-}
-
-rush_status kernel_allclose(rush_call *c)
-{
-  rush_tensor *r;
-  TRY(isclose(c, &r));
-  bool all = memchr(r->data, 0, (size_t)r->n_elems) == NULL; /* dense, whatever its strides */
-  tensor_release(r);
-  c->results[0] = value_bool(all);
-  return RUSH_OK;
+  return iter_run(c->cx, &it, 8192, loop_close, &a);
 }
 
 static void loop_equal(void *p, int64_t n, char *const *ptrs, const int64_t *strides)

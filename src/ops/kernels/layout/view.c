@@ -3,20 +3,7 @@
  * (ops/call/results.c). */
 #include "ops/kernels/views.h"
 
-rush_kernel kernel_narrow_tensor, kernel_tensor_split_tensor;
-rush_status kernel_narrow_tensor(rush_call *c)
-{
-  const rush_tensor *start = call_tensor(c, 2);
-  rush_tensor *view = NULL;
-  rush_value v;
-  if (start->n_dims != 0 || !dtype_is_integral(start->dtype))
-    return call_fail(c->cx, "start must be an 0-dim integral Tensor.");
-  TRY(tensor_item(c->cx, start, &v));
-  rush_status st =
-    tensor_narrow(c->cx, call_tensor(c, 0), call_int(c, 1), v.as.i, call_int(c, 3), &view);
-  return call_return_made_steal(c, 0, view, st);
-}
-
+rush_kernel kernel_tensor_split_tensor;
 /* Split at the positions, or into the number of parts, in a tensor. */
 rush_status kernel_tensor_split_tensor(rush_call *c)
 {
@@ -101,9 +88,10 @@ rush_status kernel_conj(rush_call *c)
 rush_status kernel_adjoint(rush_call *c)
 {
   rush_tensor *t;
-  if (call_tensor(c, 0)->n_dims == 0)
+  const int n = call_tensor(c, 0)->n_dims;
+  if (n == 0)
     return kernel_conj(c);
-  TRY(tensor_transpose(c->cx, call_tensor(c, 0), -2, -1, &t));
+  TRY(tensor_transpose(c->cx, call_tensor(c, 0), n - 2, n - 1, &t));
   rush_status st = tensor_copy(c->cx, call_out(c, 0), t);
   tensor_release(t);
   if (st == RUSH_OK)

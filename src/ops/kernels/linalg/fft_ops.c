@@ -11,6 +11,7 @@
 #include "ops/math/fft.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 #define GRAIN 8192 /* elements of a task */
 
@@ -281,20 +282,16 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
 
 static rush_status run_fft(rush_call *c, const rush_tensor *t, fft_job *j)
 {
-  rush_tensor *x, *part = NULL;
   const bool half = halves(t, j);
-  TRY(run_complex(c->cx, t, j, half, &x));
-  rush_status st = RUSH_OK;
-  if (x != j->out) {
-    const int last = j->n_dims ? j->dims[j->n_dims - 1] : 0;
-    st = x->n_dims ? tensor_narrow(c->cx, x, last, 0, j->out->sizes[last], &part)
-                   : (part = tensor_retain(x), RUSH_OK);
-    if (st == RUSH_OK)
-      st = tensor_copy(c->cx, j->out, part);
-  }
-  tensor_release(part);
-  tensor_release(x);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *x = WORK_MAKE(&w, run_complex(c->cx, t, j, half, &w.made));
+  if (w.st != RUSH_OK || x == j->out)
+    return work_end(&w);
+  const int last = j->n_dims ? j->dims[j->n_dims - 1] : 0;
+  if (x->n_dims)
+    x = WORK_MAKE(&w, tensor_narrow(c->cx, x, last, 0, j->out->sizes[last], &w.made));
+  WORK_DO(&w, tensor_copy(c->cx, j->out, x));
+  return work_end(&w);
 }
 
 /* Read the dimensions from argument `at`.  None: the last ones, as many as there are lengths, or
@@ -382,29 +379,16 @@ static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const
     *out = tensor_retain(t);
     return RUSH_OK;
   }
-  rush_tensor *to = NULL;
-  TRY(tensor_new(cx, t->dtype, t->n_dims, made, &to));
-  rush_tensor *from_part = NULL, *to_part = NULL;
+  work w = work_begin_part(cx);
+  rush_tensor *to = work_new(&w, t->dtype, t->n_dims, made);
   geom from, into;
   geom_of(&from, t);
   geom_of(&into, to);
-  rush_status st = tensor_fill(cx, to, value_int(0));
+  WORK_DO(&w, tensor_fill(cx, to, value_int(0)));
   for (int d = 0; d < t->n_dims; d++)
     from.sizes[d] = into.sizes[d] = i64_min(from.sizes[d], into.sizes[d]);
-  if (st == RUSH_OK)
-    st = geom_view(cx, t, &from, &from_part);
-  if (st == RUSH_OK)
-    st = geom_view(cx, to, &into, &to_part);
-  if (st == RUSH_OK)
-    st = tensor_copy(cx, to_part, from_part);
-  tensor_release(from_part);
-  tensor_release(to_part);
-  if (st != RUSH_OK) {
-    tensor_release(to);
-    return st;
-  }
-  *out = to;
-  return RUSH_OK;
+  WORK_DO(&w, geom_copy(cx, to, &into, t, &from));
+  return work_end_with(&w, to, out);
 }
 
 /* Transform several dimensions. `forward`: the direction that the norm scales. */
@@ -412,21 +396,20 @@ static rush_status fft_nd(rush_call *c, fft_job j, bool forward)
 {
   const int own = call_tensor(c, 0)->dtype,
             dtype = dtype_class_of(own) <= DTYPE_INT ? RUSH_FLOAT32 : own;
-  rush_tensor *x, *t = NULL;
   int64_t sizes[TENSOR_MAX_DIMS];
   j.norm = norm_of(c, 3, forward);
   read_dims(c, 2, call_list(c, 1), &j);
-  TRY(tensor_to_dtype(c->cx, call_tensor(c, 0),
-                      j.kind == FFT_R2C || dtype_is_complex(dtype) ? dtype
-                                                                   : dtype_to_complex(dtype),
-                      &x));
-  read_lengths(c, x, &j, sizes);
-  rush_status st = resized(c->cx, x, &j, sizes, &t);
-  if (st == RUSH_OK)
-    st = run_fft(c, t, &j);
-  tensor_release(t);
-  tensor_release(x);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *x = WORK_MAKE(
+    &w, tensor_to_dtype(c->cx, call_tensor(c, 0),
+                        j.kind == FFT_R2C || dtype_is_complex(dtype) ? dtype
+                                                                     : dtype_to_complex(dtype),
+                        &w.made));
+  if (w.st == RUSH_OK)
+    read_lengths(c, x, &j, sizes);
+  const rush_tensor *t = WORK_MAKE(&w, resized(c->cx, x, &j, sizes, &w.made));
+  WORK_DO(&w, run_fft(c, t, &j));
+  return work_end(&w);
 }
 
 #define FFT(name, job, forward)  \

@@ -3,9 +3,9 @@
  *
  * The shape rule has checked the arguments and made the results.  A kernel opens a batch of the
  * matrices that it factors, takes room for results in the precision of the algorithms, works while
- * linalg_next says so, and closes: results are rounded into call_out, everything is released.  The
- * first failure stays in `st` and ends the loop; rooms are NULL then, and only linalg_next tells.
- */
+ * linalg_next returns true, and closes: results are rounded into call_out, everything is released.
+ * The first failure stays in `st` and ends the loop; rooms are NULL then, and linalg_next returns
+ * false. */
 #ifndef RUSH_OPS_LINALG_BATCH_H
 #define RUSH_OPS_LINALG_BATCH_H
 

@@ -17,6 +17,8 @@ typedef enum failed_solver {
   OTHER
 } failed_solver;
 
+/* Find the kind of solver by the parts of its name, as PyTorch does.  The name is an argument of
+ * _linalg_check_errors, which any program may call with any string: it is no operator's entry. */
 static failed_solver solver_of(const char *name)
 {
   static const struct { const char *part; failed_solver solver;

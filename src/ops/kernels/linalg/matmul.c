@@ -69,7 +69,7 @@ static void set_product(gemm_args *g, const rush_tensor *out, int64_t m, int64_t
   g->c_rs = n;
   g->c_cs = 1;
 }
-/* The same for a's and b's last two dimensions. */
+/* Describe the product of a's and b's last two dimensions. */
 static void set_matrices(gemm_args *g, const rush_tensor *out, const rush_tensor *a,
                          const rush_tensor *b)
 {
@@ -121,7 +121,7 @@ rush_status kernel__addmm_activation(rush_call *c)
   return st;
 }
 
-/* int8 x int8 -> int32 */
+/* Multiply int8 by int8 into int32. */
 rush_status kernel__int_mm(rush_call *c)
 {
   rush_tensor *a = NULL, *b = NULL;
@@ -163,7 +163,7 @@ rush_status kernel_baddbmm(rush_call *c)
   return run_bmm(c, &g, call_tensor(c, 1), call_tensor(c, 2), call_tensor(c, 0));
 }
 
-/* beta * self + alpha * the sum of the products */
+/* Compute beta * self + alpha * the sum of the products. */
 rush_status kernel_addbmm(rush_call *c)
 {
   const rush_tensor *self = call_tensor(c, 0), *a = call_tensor(c, 1), *b = call_tensor(c, 2);

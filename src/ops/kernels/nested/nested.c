@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 /* -- Marks and calls --------------------------------------------------------------------------- */
 
@@ -63,8 +64,11 @@ rush_status nested_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
   rush_tensor *sizes =
     tensor_retain(tensor_nested(first)); /* in-place: the result may be the argument */
   const int64_t n_rows = first->sizes[0];
+  /* A conversion of a dense tensor to a nested one's dtype stays dense. */
+  const rush_tensor *self = call_tensor(c, 0);
+  const bool parts = o->family == FAMILY_POINTWISE || (self && tensor_nested(self));
   rush_status st = dispatch(c);
-  for (uint32_t i = 0; i < c->n_results && st == RUSH_OK; i++) {
+  for (uint32_t i = 0; i < c->n_results && st == RUSH_OK && parts; i++) {
     rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL;
     if (t && t->n_dims > 0 && t->sizes[0] == n_rows)
       st = nested_mark(c->cx, t, sizes);
@@ -75,10 +79,9 @@ rush_status nested_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
-/* Make rows and sizes tensors of n_parts parts like those of `like` from dimension `from` on. */
-static rush_status make_parts(call_ctx *cx, int dtype, const rush_tensor *like, int from,
-                              int64_t n_parts, const int64_t *lens, rush_tensor **rows,
-                              rush_tensor **sizes)
+/* Make rows of n_parts parts like those of `like` from dimension `from` on, nested. */
+static rush_tensor *make_parts(work *w, int dtype, const rush_tensor *like, int from,
+                               int64_t n_parts, const int64_t *lens)
 {
   const int n_dims = like->n_dims - from;
   const int64_t table[2] = {n_parts, n_dims};
@@ -88,20 +91,15 @@ static rush_status make_parts(call_ctx *cx, int dtype, const rush_tensor *like, 
   dims[0] = 0;
   for (int64_t i = 0; i < n_parts; i++)
     dims[0] += lens[i];
-  TRY(tensor_new(cx, RUSH_INT64, 2, table, sizes));
-  for (int64_t i = 0; i < n_parts; i++) {
-    int64_t *row = (int64_t *)(*sizes)->data + i * n_dims;
+  rush_tensor *sizes = work_new(w, RUSH_INT64, 2, table),
+              *rows = work_new(w, dtype, n_dims, dims);
+  for (int64_t i = 0; i < n_parts && w->st == RUSH_OK; i++) {
+    int64_t *row = (int64_t *)sizes->data + i * n_dims;
     memcpy(row, dims, sizeof *dims * (size_t)n_dims);
     row[0] = lens[i];
   }
-  return tensor_new(cx, dtype, n_dims, dims, rows);
-}
-
-static rush_status finish_steal(rush_call *c, rush_tensor *rows, rush_tensor *sizes)
-{
-  rush_status st = nested_mark(c->cx, rows, sizes);
-  tensor_release(sizes);
-  return call_return_made_steal(c, 0, rows, st);
+  WORK_DO(w, nested_mark(w->cx, rows, sizes));
+  return rows;
 }
 
 /* Count the true elements in each row of the mask; *aligned: they are all at the left. */
@@ -139,56 +137,47 @@ rush_status kernel__nested_tensor_from_mask_left_aligned(rush_call *c)
   const rush_tensor *t = call_tensor(c, 0), *mask = call_tensor(c, 1);
   bool aligned;
   TRY(check_mask(c->cx, t, mask));
-  const size_t n_bytes = (size_t)mask->sizes[0] * sizeof(int64_t);
-  int64_t *lens = mem_alloc(c->cx->ctx, n_bytes);
-  if (!lens)
-    return call_nomem(c->cx);
-  count_mask(mask, lens, &aligned);
-  mem_free(c->cx->ctx, lens, n_bytes);
-  call_return_value_steal(c, 0, value_bool(aligned));
-  return RUSH_OK;
+  work w = work_begin(c);
+  int64_t *lens = work_new(&w, RUSH_INT64, 1, mask->sizes)->data;
+  if (w.st == RUSH_OK) {
+    count_mask(mask, lens, &aligned);
+    call_return_value_steal(c, 0, value_bool(aligned));
+  }
+  return work_end(&w);
 }
 
-/* Copy the first lens[i] rows of each t[i]. */
-static rush_status from_padded(rush_call *c, rush_tensor *t, const int64_t *lens)
+/* Return the first lens[i] rows of each t[i], nested. */
+static rush_tensor *from_padded(work *w, rush_tensor *t, const int64_t *lens)
 {
-  rush_tensor *rows = NULL, *sizes = NULL, *dense = NULL;
-  TRY(tensor_contiguous(c->cx, t, &dense));
-  rush_status st = make_parts(c->cx, t->dtype, dense, 1, dense->sizes[0], lens, &rows, &sizes);
-  if (st == RUSH_OK) {
-    const size_t row_bytes =
-      (size_t)(dense->n_elems / i64_max(1, dense->sizes[0] * dense->sizes[1])) *
-      tensor_item_bytes(dense);
-    char *to = rows->data;
-    for (int64_t i = 0; i < dense->sizes[0]; i++) {
-      memcpy(to, (const char *)dense->data + (size_t)(i * dense->sizes[1]) * row_bytes,
-             (size_t)lens[i] * row_bytes);
-      to += (size_t)lens[i] * row_bytes;
-    }
-    st = finish_steal(c, rows, sizes);
-  } else {
-    tensor_release(sizes);
+  const rush_tensor *dense = WORK_MAKE(w, tensor_contiguous(w->cx, t, &w->made));
+  if (w->st != RUSH_OK)
+    return t;
+  rush_tensor *rows = make_parts(w, t->dtype, dense, 1, dense->sizes[0], lens);
+  const size_t row_bytes =
+    (size_t)(dense->n_elems / i64_max(1, dense->sizes[0] * dense->sizes[1])) *
+    tensor_item_bytes(dense);
+  char *to = rows->data;
+  for (int64_t i = 0; i < dense->sizes[0] && w->st == RUSH_OK; i++) {
+    memcpy(to, (const char *)dense->data + (size_t)(i * dense->sizes[1]) * row_bytes,
+           (size_t)lens[i] * row_bytes);
+    to += (size_t)lens[i] * row_bytes;
   }
-  tensor_release(dense);
-  return st;
+  return rows;
 }
 
 /* (t, mask, mask_check) */
 rush_status kernel__nested_tensor_from_mask(rush_call *c)
 {
   const rush_tensor *mask = call_tensor(c, 1);
-  bool aligned;
+  bool aligned = true;
   TRY(check_mask(c->cx, call_tensor(c, 0), mask));
-  const size_t n_bytes = (size_t)mask->sizes[0] * sizeof(int64_t);
-  int64_t *lens = mem_alloc(c->cx->ctx, n_bytes);
-  if (!lens)
-    return call_nomem(c->cx);
-  count_mask(mask, lens, &aligned);
-  rush_status st = !aligned && call_bool(c, 2)
-                     ? call_fail(c->cx, "Mask must be left-aligned without gaps")
-                     : from_padded(c, call_tensor(c, 0), lens);
-  mem_free(c->cx->ctx, lens, n_bytes);
-  return st;
+  work w = work_begin(c);
+  int64_t *lens = work_new(&w, RUSH_INT64, 1, mask->sizes)->data;
+  if (w.st == RUSH_OK)
+    count_mask(mask, lens, &aligned);
+  if (!aligned && call_bool(c, 2))
+    WORK_DO(&w, call_fail(c->cx, "Mask must be left-aligned without gaps"));
+  return work_end_with(&w, from_padded(&w, call_tensor(c, 0), lens), call_result(c, 0));
 }
 
 /* (padded, sizes, fuse_transform_0213) */
@@ -200,25 +189,20 @@ rush_status kernel__nested_from_padded(rush_call *c)
   if (sizes->dtype != RUSH_INT64 || sizes->n_dims != 2 || sizes->sizes[0] != padded->sizes[0] ||
       sizes->sizes[1] != padded->n_dims - 1)
     return call_fail(c->cx, "_nested_from_padded: the sizes do not fit the padded tensor");
-  const size_t n_bytes = (size_t)sizes->sizes[0] * sizeof(int64_t);
-  int64_t *lens = mem_alloc(c->cx->ctx, n_bytes);
-  rush_status st = lens ? RUSH_OK : call_nomem(c->cx);
-  for (int64_t i = 0; i < sizes->sizes[0] && st == RUSH_OK; i++) {
+  work w = work_begin(c);
+  int64_t *lens = work_new(&w, RUSH_INT64, 1, sizes->sizes)->data;
+  for (int64_t i = 0; i < sizes->sizes[0] && w.st == RUSH_OK; i++) {
     const int64_t *row = (const int64_t *)sizes->data + i * sizes->strides[0];
     lens[i] = row[0];
     for (int d = 1; d < padded->n_dims - 1; d++)
       if (row[d * sizes->strides[1]] != padded->sizes[d + 1])
-        st = call_unsupported(c->cx,
-                              "nested tensors whose parts differ in more than their first size");
-    if (st == RUSH_OK && (lens[i] < 0 || lens[i] > padded->sizes[1]))
-      st = call_fail(c->cx, "_nested_from_padded: part %lld has %lld rows of %lld", (long long)i,
-                     (long long)lens[i], (long long)padded->sizes[1]);
+        WORK_DO(&w, call_unsupported(
+                      c->cx, "nested tensors whose parts differ in more than their first size"));
+    if (lens[i] < 0 || lens[i] > padded->sizes[1])
+      WORK_DO(&w, call_fail(c->cx, "_nested_from_padded: part %lld has %lld rows of %lld",
+                            (long long)i, (long long)lens[i], (long long)padded->sizes[1]));
   }
-  if (st == RUSH_OK)
-    st = from_padded(c, padded, lens);
-  if (lens)
-    mem_free(c->cx->ctx, lens, n_bytes);
-  return st;
+  return work_end_with(&w, from_padded(&w, padded, lens), call_result(c, 0));
 }
 
 static rush_status check_parts(call_ctx *cx, const rush_list *l, int64_t *lens)
@@ -245,31 +229,23 @@ static rush_status check_parts(call_ctx *cx, const rush_list *l, int64_t *lens)
 rush_status kernel__nested_tensor_from_tensor_list(rush_call *c)
 {
   const rush_list *l = call_list(c, 0);
-  rush_tensor *rows = NULL, *sizes = NULL, *part = NULL;
-  if (l->n == 0)
+  const int64_t n = (int64_t)l->n;
+  int64_t at = 0;
+  if (n == 0)
     return call_unsupported(c->cx, "nested tensors of no parts");
-  const size_t n_bytes = l->n * sizeof(int64_t);
-  int64_t *lens = mem_alloc(c->cx->ctx, n_bytes), at = 0;
-  if (!lens)
-    return call_nomem(c->cx);
-  rush_status st = check_parts(c->cx, l, lens);
-  if (st == RUSH_OK)
-    st = make_parts(c->cx, call_dtype_or(c, 1, list_tensor(l, 0)->dtype), list_tensor(l, 0), 0,
-                    (int64_t)l->n, lens, &rows, &sizes);
-  for (size_t i = 0; i < l->n && st == RUSH_OK; i++) {
-    st = tensor_narrow(c->cx, rows, 0, at, lens[i], &part);
-    if (st == RUSH_OK) {
-      st = tensor_copy(c->cx, part, list_tensor(l, i));
-      tensor_release(part);
-    }
-    at += lens[i];
+  work w = work_begin(c);
+  int64_t *lens = work_new(&w, RUSH_INT64, 1, &n)->data;
+  WORK_DO(&w, check_parts(c->cx, l, lens));
+  if (w.st != RUSH_OK)
+    return work_end(&w);
+  rush_tensor *first = list_tensor(l, 0),
+              *rows = make_parts(&w, call_dtype_or(c, 1, first->dtype), first, 0, n, lens);
+  for (int64_t i = 0; i < n && w.st == RUSH_OK; at += lens[i++]) {
+    rush_tensor *part = WORK_MAKE(&w, tensor_narrow(c->cx, rows, 0, at, lens[i], &w.made));
+    WORK_DO(&w, tensor_copy(c->cx, part, list_tensor(l, (size_t)i)));
+    work_drop(&w, part);
   }
-  mem_free(c->cx->ctx, lens, n_bytes);
-  if (st == RUSH_OK)
-    return finish_steal(c, rows, sizes);
-  tensor_release(rows);
-  tensor_release(sizes);
-  return st;
+  return work_end_with(&w, rows, call_result(c, 0));
 }
 
 /* -- Leaving ----------------------------------------------------------------------------------- */
@@ -311,41 +287,30 @@ static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int64_t *out
 /* (self, padding, output_size) */
 rush_status kernel_to_padded_tensor(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *out = NULL, *from = NULL, *to = NULL, *cut = NULL;
+  rush_tensor *t = call_tensor(c, 0);
   int64_t sizes[TENSOR_MAX_DIMS], at = 0;
   TRY(check_nested(c->cx, t, "to_padded_tensor"));
   const rush_tensor *parts = tensor_nested(t);
   TRY(padded_sizes(c, t, sizes));
-  TRY(tensor_new(c->cx, t->dtype, t->n_dims + 1, sizes, &out));
-  rush_status st = tensor_fill(c->cx, out, c->args[1]);
-  for (int64_t i = 0; i < parts->sizes[0] && st == RUSH_OK; i++) {
+  work w = work_begin(c);
+  rush_tensor *out = work_new(&w, t->dtype, t->n_dims + 1, sizes);
+  WORK_DO(&w, tensor_fill(c->cx, out, c->args[1]));
+  for (int64_t i = 0; i < parts->sizes[0] && w.st == RUSH_OK; i++) {
+    geom from, to;
+    geom_of(&from, t);
+    geom_of(&to, out);
     const int64_t len = ((const int64_t *)parts->data)[i * parts->sizes[1]];
-    from = to = NULL;
-    st = tensor_narrow(c->cx, t, 0, at, len, &from);
-    if (st == RUSH_OK)
-      st = tensor_select(c->cx, out, 0, i, &to);
-    for (int d = 0; d < t->n_dims && st == RUSH_OK; d++) {
-      st = tensor_narrow(c->cx, to, d, 0, d == 0 ? len : t->sizes[d], &cut);
-      if (st == RUSH_OK) {
-        tensor_release(to);
-        to = cut;
-      }
-    }
-    if (st == RUSH_OK)
-      st = tensor_copy(c->cx, to, from);
-    tensor_release(from);
-    tensor_release(to);
+    geom_narrow(&from, 0, at, len);
+    geom_select(&to, 0, i);
+    memcpy(to.sizes, from.sizes, sizeof *to.sizes * (size_t)from.n_dims);
+    w.st = geom_copy(c->cx, out, &to, t, &from);
     at += len;
   }
-  call_return_steal(c, 0, out); /* released by the path on failure */
-  return st;
+  return work_end_with(&w, out, call_result(c, 0));
 }
 
 rush_status kernel__nested_tensor_size(rush_call *c)
 {
-  rush_tensor *copy = NULL;
   TRY(check_nested(c->cx, call_tensor(c, 0), "_nested_tensor_size"));
-  TRY(tensor_clone(c->cx, tensor_nested(call_tensor(c, 0)), &copy));
-  call_return_steal(c, 0, copy);
-  return RUSH_OK;
+  return tensor_clone(c->cx, tensor_nested(call_tensor(c, 0)), call_result(c, 0));
 }

@@ -11,6 +11,7 @@
 #include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 #include "tensor/iter.h"
 
 typedef struct sdpa { /* arguments, borrowed, and what is made of them */
@@ -72,39 +73,35 @@ typedef struct folded { /* any number of leading dimensions as batch and head */
   int n_lead;
   int64_t lead[TENSOR_MAX_DIMS];
   int64_t batch, heads, kv_heads;
-  rush_tensor *held[4 * 3]; /* to release: of q, k, v, mask in dtype, expanded, flattened */
-  int n_held;
 } folded;
 
-static rush_tensor *hold(folded *f, rush_tensor *t)
+/* Return t, of any strides, as `dtype`. */
+static rush_tensor *as_dtype(work *w, rush_tensor *t, int dtype)
 {
-  f->held[f->n_held++] = t;
-  return t;
+  return t->dtype == dtype ? t : work_rows(w, t, dtype);
 }
 
 /* View `t` as [batch, heads, rows, cols]; heads 0: there is no head dimension to group. */
-static rush_status fold(call_ctx *cx, folded *f, rush_tensor *t, int64_t heads, int64_t rows_,
-                        int64_t cols, attention_operand *o)
+static attention_operand fold(work *w, const folded *f, rush_tensor *t, int64_t heads,
+                              int64_t rows_, int64_t cols)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
-  rush_tensor *wide = NULL, *flat = NULL;
   for (int i = 0; i < f->n_lead; i++)
     sizes[i] = f->lead[i];
   if (f->n_lead)
     sizes[f->n_lead - 1] = heads;
   sizes[f->n_lead] = rows_;
   sizes[f->n_lead + 1] = cols;
-  TRY(tensor_expand(cx, t, f->n_lead + 2, sizes, &wide));
-  hold(f, wide);
+  t = WORK_MAKE(w, tensor_expand(w->cx, t, f->n_lead + 2, sizes, &w->made));
   if (f->n_lead > 2) {
     const int64_t four[4] = {f->batch, heads, rows_, cols};
-    TRY(tensor_reshape(cx, wide, 4, four, &flat));
-    wide = hold(f, flat);
+    t = WORK_MAKE(w, tensor_reshape(w->cx, t, 4, four, &w->made));
   }
-  const int64_t *s = wide->strides + wide->n_dims;
-  *o = (attention_operand){.data = wide->data, .batch = wide->n_dims > 3 ? s[-4] : 0,
-                           .head = wide->n_dims > 2 ? s[-3] : 0, .row = s[-2], .col = s[-1]};
-  return RUSH_OK;
+  if (w->st != RUSH_OK)
+    return (attention_operand){0};
+  const int64_t *s = t->strides + t->n_dims;
+  return (attention_operand){.data = t->data, .batch = t->n_dims > 3 ? s[-4] : 0,
+                             .head = t->n_dims > 2 ? s[-3] : 0, .row = s[-2], .col = s[-1]};
 }
 
 /* Compute leading sizes of the scores; the last one is the number of heads. */
@@ -149,22 +146,23 @@ static rush_status fold_lead(call_ctx *cx, const sdpa *a, folded *f)
   return RUSH_OK;
 }
 
-static rush_status fold_all(call_ctx *cx, const sdpa *a, folded *f, attention_args *args)
+/* Refuse a product whose inner sizes differ, as the batch of products does. */
+static rush_status check_inner(call_ctx *cx, int64_t batch, int64_t want, int64_t have)
+{
+  return want == have ? RUSH_OK
+                      : call_fail(cx,
+                                  "Expected size for first two dimensions of batch2 tensor to be: "
+                                  "[%lld, %lld] but got: [%lld, %lld].",
+                                  (long long)batch, (long long)want, (long long)batch,
+                                  (long long)have);
+}
+
+static rush_status fold_all(work *w, const sdpa *a, const folded *f, attention_args *args)
 {
   const int64_t l = a->q->sizes[a->q->n_dims - 2], s = a->k->sizes[a->k->n_dims - 2];
   const int64_t e = a->q->sizes[a->q->n_dims - 1], ev = a->v->sizes[a->v->n_dims - 1];
-  if (a->k->sizes[a->k->n_dims - 1] != e)
-    return call_fail(cx,
-                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                     "but got: [%lld, %lld].",
-                     (long long)f->batch, (long long)e, (long long)f->batch,
-                     (long long)a->k->sizes[a->k->n_dims - 1]);
-  if (a->v->sizes[a->v->n_dims - 2] != s)
-    return call_fail(cx,
-                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                     "but got: [%lld, %lld].",
-                     (long long)f->batch, (long long)s, (long long)f->batch,
-                     (long long)a->v->sizes[a->v->n_dims - 2]);
+  TRY(check_inner(w->cx, f->batch, e, a->k->sizes[a->k->n_dims - 1]));
+  TRY(check_inner(w->cx, f->batch, s, a->v->sizes[a->v->n_dims - 2]));
   *args = (attention_args){.dtype = nn_dtype(a->q->dtype),
                            .n_batch = f->batch,
                            .n_heads = f->heads,
@@ -175,18 +173,13 @@ static rush_status fold_all(call_ctx *cx, const sdpa *a, folded *f, attention_ar
                            .causal = a->causal,
                            .scale = a->scale,
                            .kv_group = f->kv_heads ? f->heads / f->kv_heads : 1};
-  rush_tensor *in[3] = {a->q, a->k, a->v};
-  for (int i = 0; i < 3; i++)
-    if (in[i]->dtype != args->dtype) {
-      TRY(tensor_to_dtype(cx, in[i], args->dtype, &in[i]));
-      hold(f, in[i]);
-    }
-  TRY(fold(cx, f, in[0], f->heads, l, e, &args->q));
-  TRY(fold(cx, f, in[1], f->kv_heads, s, e, &args->k));
-  return fold(cx, f, in[2], f->kv_heads, s, ev, &args->v);
+  args->q = fold(w, f, as_dtype(w, a->q, args->dtype), f->heads, l, e);
+  args->k = fold(w, f, as_dtype(w, a->k, args->dtype), f->kv_heads, s, e);
+  args->v = fold(w, f, as_dtype(w, a->v, args->dtype), f->kv_heads, s, ev);
+  return w->st;
 }
 
-static rush_status fold_mask(call_ctx *cx, const sdpa *a, folded *f, attention_args *args)
+static rush_status fold_mask(work *w, const sdpa *a, const folded *f, attention_args *args)
 {
   rush_tensor *m = a->mask;
   if (!m)
@@ -196,15 +189,14 @@ static rush_status fold_mask(call_ctx *cx, const sdpa *a, folded *f, attention_a
   const int64_t want[2] = {args->n_keys, args->n_queries};
   for (int i = 0; i < 2 && i < n; i++)
     if (m->sizes[n - 1 - i] != 1 && m->sizes[n - 1 - i] != want[i])
-      return call_fail(cx,
+      return call_fail(w->cx,
                        "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
                        "non-singleton dimension %d",
                        (long long)want[i], (long long)m->sizes[n - 1 - i], f->n_lead + 1 - i);
-  if (!args->mask_is_bool && m->dtype != args->dtype) {
-    TRY(tensor_to_dtype(cx, m, args->dtype, &m));
-    hold(f, m);
-  }
-  return fold(cx, f, m, f->heads, args->n_queries, args->n_keys, &args->mask);
+  if (!args->mask_is_bool)
+    m = as_dtype(w, m, args->dtype);
+  args->mask = fold(w, f, m, f->heads, args->n_queries, args->n_keys);
+  return w->st;
 }
 
 /* -- The call ---------------------------------------------------------------------------------- */
@@ -236,59 +228,42 @@ static rush_status check_attention(call_ctx *cx, const sdpa *a)
   return RUSH_OK;
 }
 
-/* Run attention: a result of the given sizes (or laid out as q), and the logarithms of the sums if
- * `lse`. */
-static rush_status run_attention(call_ctx *cx, const sdpa *a, bool flash, rush_tensor **out,
-                       rush_tensor **lse)
+/* Make result 0, of the sizes of the scores times values, or (flash) laid out as q; result 1 if
+ * `with_lse`: the logarithms of the sums. */
+static rush_status run_attention(rush_call *c, const sdpa *a, bool flash, bool with_lse)
 {
   folded f = {0};
-  attention_args args;
-  rush_tensor *y = NULL, *sums = NULL, *narrow = NULL;
-  rush_status st = fold_lead(cx, a, &f);
-  if (st == RUSH_OK)
-    st = fold_all(cx, a, &f, &args);
-  if (st == RUSH_OK)
-    st = fold_mask(cx, a, &f, &args);
-  if (st == RUSH_OK && flash) {
-    st = tensor_new_like(cx, a->q, args.dtype, &y);
-  } else if (st == RUSH_OK) {
-    int64_t sizes[TENSOR_MAX_DIMS + 2];
-    memcpy(sizes, f.lead, sizeof *sizes * (size_t)f.n_lead);
-    sizes[f.n_lead] = args.n_queries;
-    sizes[f.n_lead + 1] = args.value_dim;
-    st = tensor_new(cx, args.dtype, f.n_lead + 2, sizes, &y);
+  attention_args args = {0};
+  work w = work_begin(c);
+  WORK_DO(&w, fold_lead(c->cx, a, &f));
+  WORK_DO(&w, fold_all(&w, a, &f, &args));
+  WORK_DO(&w, fold_mask(&w, a, &f, &args));
+  int64_t sizes[TENSOR_MAX_DIMS + 2];
+  memcpy(sizes, f.lead, sizeof *sizes * (size_t)f.n_lead);
+  sizes[f.n_lead] = args.n_queries;
+  sizes[f.n_lead + 1] = args.value_dim;
+  rush_tensor *y = flash ? WORK_MAKE(&w, tensor_new_like(c->cx, a->q, args.dtype, &w.made))
+                         : work_new(&w, args.dtype, f.n_lead + 2, sizes);
+  if (with_lse) {
+    const int64_t by_head[3] = {args.n_batch, args.n_queries, args.n_heads};
+    const rush_tensor *sums = work_new(&w, args.dtype, 3, by_head);
+    args.lse = sums->data;
+    WORK_DO(&w, tensor_transpose(c->cx, sums, 1, 2, call_result(c, 1)));
   }
-  if (st == RUSH_OK && lse) {
-    const int64_t sizes[3] = {args.n_batch, args.n_queries, args.n_heads};
-    st = tensor_new(cx, args.dtype, 3, sizes, &sums);
-    args.lse = sums ? sums->data : NULL;
-  }
-  if (st == RUSH_OK) {
+  if (w.st == RUSH_OK) {
     const int64_t *s = y->strides + y->n_dims;
     args.out = y->data;
     args.out_row = s[-2];
     args.out_head = flash ? s[-3] : args.n_queries * args.value_dim;
     args.out_batch = flash ? s[-4] : f.heads * args.out_head;
-    st = attention(cx, &args);
+    w.st = attention(c->cx, &args);
   }
-  if (st == RUSH_OK && a->q->dtype != args.dtype) {
-    st = tensor_new_like(cx, y, a->q->dtype, &narrow);
-    if (st == RUSH_OK)
-      st = tensor_copy(cx, narrow, y);
-    tensor_release(y);
-    y = narrow;
+  if (a->q->dtype != args.dtype) {
+    const rush_tensor *wide = y;
+    y = WORK_MAKE(&w, tensor_new_like(c->cx, y, a->q->dtype, &w.made));
+    WORK_DO(&w, tensor_copy(c->cx, y, wide));
   }
-  if (st == RUSH_OK && lse)
-    st = tensor_transpose(cx, sums, 1, 2, lse);
-  tensor_release(sums);
-  for (int i = 0; i < f.n_held; i++)
-    tensor_release(f.held[i]);
-  if (st != RUSH_OK) {
-    tensor_release(y);
-    return st;
-  }
-  *out = y;
-  return RUSH_OK;
+  return work_end_with(&w, y, call_result(c, 0));
 }
 
 static double scale_or_default(const rush_call *c, uint32_t i, const rush_tensor *q)
@@ -336,7 +311,6 @@ static sdpa sdpa_of(const rush_call *c)
 rush_status kernel_sdpa(rush_call *c)
 {
   const sdpa a = sdpa_of(c);
-  rush_tensor *out = NULL;
   TRY(check_attention(c->cx, &a));
   const bool flash = choose(&a) == SDP_FLASH;
   if (!flash && a.causal && a.mask)
@@ -345,9 +319,7 @@ rush_status kernel_sdpa(rush_call *c)
       "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   if (a.dropout > 0.0)
     return through_math(c, a.mask);
-  TRY(run_attention(c->cx, &a, flash, &out, NULL));
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
+  return run_attention(c, &a, flash, false);
 }
 
 rush_status kernel__fused_sdp_choice(rush_call *c)
@@ -368,7 +340,6 @@ rush_status kernel__sdpa_flash_for_cpu(rush_call *c)
                   .causal = call_bool(c, 4),
                   .scale = scale_or_default(c, 6, call_tensor(c, 0)),
                   .gqa = true};
-  rush_tensor *out = NULL, *lse = NULL;
   TRY(check_attention(c->cx, &a));
   if (a.q->n_dims != 4 || a.k->n_dims != 4 || a.v->n_dims != 4)
     return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Accept only 4 dims "
@@ -385,8 +356,5 @@ rush_status kernel__sdpa_flash_for_cpu(rush_call *c)
   if (a.q->sizes[3] != a.v->sizes[3] || a.k->sizes[3] != a.v->sizes[3])
     return call_fail(
       c->cx, "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
-  TRY(run_attention(c->cx, &a, true, &out, &lse));
-  call_return_steal(c, 0, out);
-  call_return_steal(c, 1, lse);
-  return RUSH_OK;
+  return run_attention(c, &a, true, true);
 }

@@ -56,7 +56,7 @@ static void merge_edges(resize_axis *a, int64_t o, double *w)
   a->count[o] = n;
 }
 
-/* Convert a weight to fixed point.  Scales of any size give weights of any size: out of range
+/* Convert a weight to fixed point.  Scales of any size lead to weights of any size: out of range
  * becomes the range's end, and NaN becomes 0. */
 static int32_t to_fixed(double w, int shift)
 {

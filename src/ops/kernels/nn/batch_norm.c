@@ -1,21 +1,25 @@
 /* ops/kernels/nn/batch_norm.c -- batch and instance norms, in all their forms. Every operator fills
  * one `request`; `norm` measures the statistics of each channel (or uses the running ones), then
  * scales channel after channel in parallel. Instance norm is the same code with each (image,
- * channel) pair as a channel. Sums are added in double, and 16-bit inputs are widened to float32
- * first. Statistics are rounded to the dtype of their results before they are applied, because
+ * channel) pair as a channel. Sums are added in double. 16-bit inputs are widened to float32 for
+ * their statistics; scaling widens and narrows a block at a time, which stays in the cache.
+ * Statistics are rounded to the dtype of their results before they are applied, because
  * PyTorch does that and the rounding is visible. */
 #include <math.h>
 
 #include "ops/kernels/nn.h"
 #include "ops/kernels/work.h"
 #include "ops/math/rows.h"
+#include "ops/point/point_run.h"
 
 #define GRAIN 16384
 
 /* One normalisation.  Instance norm is the same with every (image, channel) as a channel. */
 typedef struct job {
   const rows *k;
-  rush_tensor *x, *y;        /* contiguous [batch, channels, plane] */
+  const tape_isa *convert;   /* 16-bit floats */
+  /* contiguous [batch, channels, plane]; y in the input's dtype, x too unless it was measured */
+  rush_tensor *x, *y;
   int64_t n_batch, n_ch, plane;
   rush_tensor *w, *b;        /* doubles or floats of the parameters' channels, or NULL */
   rush_tensor *mean, *rstd;  /* of n_ch, compute dtype */
@@ -46,6 +50,22 @@ static void measure_channels(void *arg, int64_t begin, int64_t end)
   }
 }
 
+/* Scale elements [at, at + n), whose results are 16-bit floats. */
+static void scale_halves(const job *j, int64_t at, int64_t n, double scale, double shift)
+{
+  enum { STEP = 512 };
+  float wide[STEP], scaled[STEP];
+  const int64_t item = (int64_t)tensor_item_bytes(j->x);
+  for (int64_t end = at + n, m; at < end; at += m) {
+    const void *from = (const char *)j->x->data + at * item;
+    m = i64_min(STEP, end - at);
+    if (item == 2)
+      j->convert->load[j->x->dtype](m, wide, from);
+    j->k->affine(m, item == 2 ? wide : from, scale, shift, scaled);
+    j->convert->store[j->y->dtype](m, (uint16_t *)j->y->data + at, scaled);
+  }
+}
+
 /* Scale planes [begin, end) of the whole batch. */
 static void scale_channels(void *arg, int64_t begin, int64_t end)
 {
@@ -55,10 +75,14 @@ static void scale_channels(void *arg, int64_t begin, int64_t end)
     const int64_t ch = i % j->n_ch, p = ch % j->n_params;
     const double scale = nn_number_at(j->rstd, ch) * (j->w ? nn_number_at(j->w, p) : 1.0);
     const double shift = (j->b ? nn_number_at(j->b, p) : 0.0) - nn_number_at(j->mean, ch) * scale;
-    for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE)
-      j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - at),
-                   (const char *)j->x->data + (i * j->plane + at) * item, scale, shift,
-                   (char *)j->y->data + (i * j->plane + at) * item);
+    for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE) {
+      const int64_t n = i64_min(ROWS_AT_ONCE, j->plane - at), first = i * j->plane + at;
+      if (nn_is_half(j->y->dtype))
+        scale_halves(j, first, n, scale, shift);
+      else
+        j->k->affine(n, (const char *)j->x->data + first * item, scale, shift,
+                     (char *)j->y->data + first * item);
+    }
   }
 }
 
@@ -71,7 +95,8 @@ typedef struct request {
   double momentum, eps;
 } request;
 
-/* running = (1 - momentum) * running + momentum * new; instance norms average over the batch. */
+/* Update running = (1 - momentum) * running + momentum * new; instance norms average over the
+ * batch. */
 static void update_running(work *w, const request *r, const job *j)
 {
   const int64_t n = r->input->sizes[1], copies = n ? j->n_ch / n : 0;
@@ -92,11 +117,12 @@ static void update_running(work *w, const request *r, const job *j)
     }
     WORK_DO(w, tensor_copy(w->cx, run, made));
     if (w->st == RUSH_OK)
-      atomic_fetch_sub(&run->st->version, 1); /* as in PyTorch no write that gradients know of */
+      atomic_fetch_sub(&run->st->version, 1); /* as in PyTorch, a write that gradients do not see */
   }
 }
 
-/* PyTorch keeps a batch's statistics in their results' dtype before it applies them. */
+/* Round a batch's statistics to the dtype of their results before they are applied, as PyTorch
+ * does. */
 static void round_statistics(work *w, const request *r, rush_tensor *t)
 {
   if (r->weight && nn_is_half(r->input->dtype) && nn_is_half(r->weight->dtype))
@@ -139,8 +165,9 @@ static rush_status norm(rush_call *c, const request *r)
     return RUSH_OK;
   work w = work_begin(c);
   job j = {.k = rows_of(call_cpu(c->cx), dtype == RUSH_FLOAT64),
-           .x = work_rows(&w, r->input, dtype),
-           .y = work_output(&w, 0, dtype),
+           .convert = tape_isa_of(c->cx->ctx),
+           .x = work_rows(&w, r->input, r->use_batch ? dtype : in->dtype),
+           .y = work_output(&w, 0, in->dtype),
            .w = work_rows(&w, r->weight, dtype),
            .b = work_rows(&w, r->bias, dtype),
            .n_params = in->sizes[1],
@@ -183,7 +210,7 @@ rush_status kernel_batch_norm_with_update(rush_call *c)
   return norm(c, &r);
 }
 
-/* The running statistics are results 3 and 4, not written. */
+/* Return new running statistics as results 3 and 4; the arguments are not written. */
 rush_status kernel_batch_norm_functional(rush_call *c)
 {
   request r = request_of(c);

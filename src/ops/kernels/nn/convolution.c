@@ -265,12 +265,7 @@ rush_status kernel_convolution_transposed(rush_call *c) { return convolution(c, 
 static rush_tensor *permuted(work *w, const rush_tensor *t, int64_t a, int64_t b, int64_t d)
 {
   const int64_t order[3] = {a, b, d};
-  rush_tensor *view = NULL;
-  geom g;
-  geom_of(&g, t);
-  WORK_DO(w, geom_permute(w->cx, &g, 3, order));
-  WORK_DO(w, geom_view(w->cx, t, &g, &view));
-  return work_keep_steal(w, view, w->st);
+  return WORK_MAKE(w, tensor_permute(w->cx, t, order, &w->made));
 }
 
 /* time x batch x channels; weight [taps, in, out] */

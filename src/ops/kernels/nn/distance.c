@@ -168,7 +168,7 @@ static rush_status check_dtype(call_ctx *cx, const rush_tensor *t, const char *n
   return call_no_dtype(cx, name, t->dtype);
 }
 
-/* t's rows, broadcast to the batches of `out`, contiguous. */
+/* Return t's rows, broadcast to the batches of `out`, contiguous. */
 static rush_tensor *as_batch(work *w, rush_tensor *t, const rush_tensor *out)
 {
   rush_tensor *wide = NULL;
@@ -211,7 +211,7 @@ rush_status kernel_cdist(rush_call *c)
 
 rush_status kernel_euclidean_dist(rush_call *c) { return cdist(c, 2, true); }
 
-/* (self, p): the upper triangle of self against itself, row by row. */
+/* (self, p): compare the upper triangle of self with itself, row by row. */
 rush_status kernel_pdist(rush_call *c)
 {
   rush_tensor *self = call_tensor(c, 0);

@@ -1,10 +1,8 @@
-/* ops/kernels/nn/dropout.c -- dropout in its variants, bernoulli, rrelu and glu. Dropout draws a
- * mask and multiplies by it with the pointwise operators, as PyTorch's formula does, so dtypes,
- * rounding and broadcasting follow theirs; a fused loop would have to repeat those rules. Samples
+/* ops/kernels/nn/dropout.c -- dropout, bernoulli, rrelu and glu.  Dropout draws a mask and
+ * multiplies by it with the pointwise operators, in its body, as PyTorch's formula does, so dtypes,
+ * rounding and broadcasting follow theirs; a fused loop would have to repeat those rules.  Samples
  * are drawn one after the other in the order of memory, on one thread: that is the sequence that
  * torch.manual_seed determines. */
-#include <math.h>
-
 #include "ops/call/written.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
@@ -169,112 +167,16 @@ rush_status kernel_bernoulli_Tensor(rush_call *c)
 
 /* -- Dropout: input, p, train ------------------------------------------------------------------ */
 
-/* a op= b, where b is a number or a tensor. */
-static void change(work *w, const char *name, const char *overload, rush_tensor *a, rush_value b)
+/* Return the input itself, or run the body, which draws and multiplies. */
+rush_status kernel_dropout(rush_call *c)
 {
-  work_drop(w, work_invoke(w, name, overload, (rush_value[2]){nn_arg(a), b}, 2));
-}
-
-/* Return x factor, in x itself where the operator writes there. */
-static rush_tensor *scaled(work *w, rush_tensor *x, rush_tensor *factor)
-{
-  const bool in_place = w->call->op->schema->args[0].is_write;
-  return work_invoke(w, in_place ? "aten::mul_" : "aten::mul", "Tensor",
-                     (rush_value[2]){nn_arg(x), nn_arg(factor)}, 2);
-}
-static rush_status return_as_is(work *w, rush_tensor *t)
-{
-  if (w->st == RUSH_OK)
-    call_return_steal(w->call, 0, tensor_retain(t));
-  return work_end(w);
-}
-
-/* Make one sample per element, or per batch entry and channel. */
-static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_feature,
-                             rush_tensor **out)
-{
-  int64_t sizes[TENSOR_MAX_DIMS];
-  if (!per_feature)
-    return tensor_new_like(cx, x, DTYPE_NONE, out);
-  if (x->n_dims < 2)
-    return call_fail(cx, "Feature dropout requires at least 2 dimensions in the input");
-  for (int d = 0; d < x->n_dims; d++)
-    sizes[d] = d < 2 ? x->sizes[d] : 1;
-  return tensor_new(cx, x->dtype, x->n_dims, sizes, out);
-}
-
-/* Alpha dropout keeps mean and variance of SELU's outputs: dropped units go to its lower limit. */
-static rush_tensor *alpha_noise(work *w, rush_tensor *noise, double p)
-{
-  const double alpha = 1.7580993408473766, a = 1.0 / sqrt((alpha * alpha * p + 1.0) * (1.0 - p));
-  const rush_value args[3] = {nn_arg(noise), value_int(-1), value_int(1)};
-  rush_tensor *shift = work_invoke(w, "aten::add", "Scalar", args, 3);
-  change(w, "aten::mul_", "Scalar", shift, value_float(alpha * a));
-  change(w, "aten::add_", "Scalar", shift, value_float(alpha * a * p));
-  change(w, "aten::mul_", "Scalar", noise, value_float(a));
-  return shift;
-}
-
-static rush_status drop(rush_call *c, rush_tensor *x, double p, bool per_feature, bool alpha)
-{
-  work w = work_begin(c);
-  rush_tensor *noise = WORK_MAKE(&w, noise_new(c->cx, x, per_feature, &w.made)), *shift = NULL;
-  WORK_DO(&w, fill_bernoulli(c->cx, generator_of_call(c->cx), noise, 1.0 - p));
-  if (alpha)
-    shift = alpha_noise(&w, noise, p);
-  else
-    change(&w, "aten::div_", "Scalar", noise, value_float(1.0 - p));
-  rush_tensor *out = scaled(&w, x, noise);
-  if (alpha)
-    change(&w, "aten::add_", "Tensor", out, nn_arg(shift));
-  return return_as_is(&w, out);
-}
-
-static rush_status dropout(rush_call *c, bool per_feature, bool alpha)
-{
-  rush_tensor *x = call_tensor(c, 0);
   const double p = call_float(c, 1);
   if (!(p >= 0.0 && p <= 1.0))
     return call_fail(c->cx, "dropout probability has to be between 0 and 1, but got %g", p);
-  if (p == 0.0 || !call_bool(c, 2) || x->n_elems == 0) {
-    call_return_arg(c, 0, 0);
-    return RUSH_OK;
-  }
-  if (p != 1.0)
-    return drop(c, x, p, per_feature, alpha);
-  work w = work_begin(c);
-  rush_tensor *zero = WORK_MAKE(&w, tensor_from_scalar(c->cx, value_int(0), x->dtype, &w.made));
-  return return_as_is(&w, scaled(&w, x, zero));
-}
-
-rush_status kernel_dropout(rush_call *c) { return dropout(c, false, false); }
-rush_status kernel_feature_dropout(rush_call *c) { return dropout(c, true, false); }
-rush_status kernel_alpha_dropout(rush_call *c) { return dropout(c, false, true); }
-rush_status kernel_feature_alpha_dropout(rush_call *c) { return dropout(c, true, true); }
-
-/* input, p, train?: the result, and which elements were kept */
-rush_status kernel_native_dropout(rush_call *c)
-{
-  rush_tensor *x = call_tensor(c, 0), *mask = NULL;
-  const double p = call_float(c, 1), kept = 1.0 - p;
-  const bool train = call_is_none(c, 2) || call_bool(c, 2);
-  TRY(tensor_new_like(c->cx, x, x->n_elems ? RUSH_BOOL : DTYPE_NONE, &mask));
-  call_return_steal(c, 1, mask);
-  if (x->n_elems == 0) {
-    call_return_arg(c, 0, 0);
-    return RUSH_OK;
-  }
-  work w = work_begin(c);
-  rush_tensor *out = NULL;
-  if (train) {
-    WORK_DO(&w, fill_bernoulli(c->cx, generator_of_call(c->cx), mask, kept));
-    out = scaled(&w, x, mask);
-    change(&w, "aten::mul_", "Scalar", out, value_float(kept == 0.0 ? 0.0 : 1.0 / kept));
-  } else {
-    WORK_DO(&w, tensor_fill(c->cx, mask, value_bool(true)));
-    out = WORK_MAKE(&w, tensor_clone(c->cx, x, &w.made));
-  }
-  return return_as_is(&w, out);
+  if (p != 0.0 && call_bool(c, 2) && call_tensor(c, 0)->n_elems != 0)
+    return call_through_body(c);
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
 }
 
 /* -- Randomised leaky units -------------------------------------------------------------------- */
@@ -310,73 +212,40 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
   return turn_end(&mine);
 }
 
-static rush_tensor *slopes_train(work *w, rush_tensor *x, rush_tensor *noise, double lower,
-                                 double upper, generator *g)
+static void rrelu_train(work *w, rush_tensor *x, rush_tensor *noise, double lower, double upper,
+                        generator *g)
 {
   if (x->dtype == RUSH_FLOAT16)
     WORK_DO(w, call_no_dtype(w->cx, "rrelu_with_noise_out_cpu", x->dtype));
   WORK_DO(w, nn_check_float(w->cx, "rrelu_with_noise_out_cpu", x->dtype));
   const rush_tensor *in = work_input(w, x);
   rush_tensor *made_noise = work_new(w, in->dtype, x->n_dims, x->sizes),
-              *y = work_new(w, in->dtype, x->n_dims, x->sizes);
+              *y = work_output(w, 0, in->dtype);
   WORK_DO(w, random_slopes(w->cx, g, lower, upper, in, made_noise, y));
-  if (noise)
-    WORK_DO(w, tensor_copy(w->cx, noise, made_noise));
-  return work_rows(w, y, x->dtype);
+  WORK_DO(w, tensor_copy(w->cx, noise, made_noise));
 }
 
-/* Return the units, contiguous; noise may be NULL. */
-static rush_tensor *rrelu(work *w, rush_tensor *noise, uint32_t at)
+/* self, noise, lower, upper, training, generator; the functional form returns the noise as result
+ * 1. */
+rush_status kernel_rrelu_with_noise(rush_call *c)
 {
-  rush_call *c = w->call;
-  rush_tensor *x = call_tensor(c, 0);
-  const double lower = call_float(c, at), upper = call_float(c, at + 1);
-  sizes_text a, b;
-  if (noise && (noise->n_dims != x->n_dims ||
-                memcmp(noise->sizes, x->sizes, sizeof *x->sizes * x->n_dims) != 0))
-    WORK_DO(w, call_fail(w->cx,
-                         "noise tensor shape must match self tensor shape. Got self.shape = %s "
-                         "noise.shape = %s",
-                         sizes_print(&a, x->n_dims, x->sizes),
-                         sizes_print(&b, noise->n_dims, noise->sizes)));
-  if (call_bool(c, at + 2))
-    return slopes_train(w, x, noise, lower, upper, generator_of(c, at + 3));
-  const rush_value args[2] = {nn_arg(x), value_float((lower + upper) / 2)};
-  return work_rows(w, work_invoke(w, "aten::leaky_relu", "", args, 2), x->dtype);
-}
-
-/* Give result 0, in self when the operator writes there. */
-static rush_status return_rrelu(rush_call *c, rush_tensor *noise, uint32_t at)
-{
-  const bool in_place = c->op->schema->args[0].is_write;
-  if (in_place)
-    TRY(written_check_self(c->cx, call_tensor(c, 0)));
+  rush_tensor *x = call_tensor(c, 0), *noise = call_tensor(c, 1), *out = call_out(c, 0);
+  const double lower = call_float(c, 2), upper = call_float(c, 3);
+  if (out == x)
+    TRY(written_check_self(c->cx, x));
   work w = work_begin(c);
-  rush_tensor *out = rrelu(&w, noise, at);
-  if (in_place) {
-    WORK_DO(&w, tensor_copy(c->cx, call_tensor(c, 0), out));
-    out = call_tensor(c, 0);
+  if (c->n_results > 1) {
+    WORK_DO(&w, tensor_copy(c->cx, call_out(c, 1), noise));
+    noise = call_out(c, 1);
   }
-  return return_as_is(&w, out);
-}
-
-rush_status kernel_rrelu(rush_call *c)
-{
-  if (!(call_float(c, 1) <= call_float(c, 2)))
-    return call_fail(c->cx, "Lower bound should be less than or equal to the upper bound");
-  return return_rrelu(c, NULL, 1);
-}
-rush_status kernel_rrelu_with_noise(rush_call *c) { return return_rrelu(c, call_tensor(c, 1), 2); }
-rush_status kernel_rrelu_with_noise_functional(rush_call *c)
-{
-  rush_tensor *noise;
-  TRY(tensor_clone(c->cx, call_tensor(c, 1), &noise));
-  call_return_steal(c, 1, noise);
-  work w = work_begin(c);
-  rush_tensor *made = rrelu(&w, noise, 2),
-              *out = WORK_MAKE(&w, tensor_new_like(c->cx, call_tensor(c, 0), made->dtype, &w.made));
-  WORK_DO(&w, tensor_copy(c->cx, out, made));
-  return return_as_is(&w, out);
+  if (call_bool(c, 4)) {
+    rrelu_train(&w, x, noise, lower, upper, generator_of(c, 5));
+    return work_end(&w);
+  }
+  const rush_value args[2] = {nn_arg(x), value_float((lower + upper) / 2)};
+  const rush_tensor *y = work_invoke(&w, "aten::leaky_relu", "", args, 2);
+  WORK_DO(&w, tensor_copy(c->cx, out, y));
+  return work_end(&w);
 }
 
 /* -- Gated linear units ------------------------------------------------------------------------ */

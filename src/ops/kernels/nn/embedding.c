@@ -329,7 +329,7 @@ static rush_tensor *zeros(work *w, int dtype, int n_dims, const int64_t *sizes)
   return t;
 }
 
-/* The results that a gradient would need; PyTorch fills them where its own method computes them. */
+/* Fill the results that a gradient would need, if PyTorch's own method computes them. */
 static void make_side_results(work *w, bags *b)
 {
   const int64_t n_offsets = b->quick && b->mode == BAG_SUM ? 0 : b->n_indices,

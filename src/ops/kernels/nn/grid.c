@@ -243,106 +243,48 @@ static void sample_points(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->ctx, b, sizeof *b);
 }
 
-static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_tensor *grid,
-                              int64_t mode, int64_t padding)
+/* Read arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners; hold
+ * input and grid in `w`. */
+static rush_status read_args(work *w, uint32_t at, grid_job *j)
 {
-  sizes_text a, b;
-  const char *xs = sizes_print(&a, x->n_dims, x->sizes),
-             *gs = sizes_print(&b, grid->n_dims, grid->sizes);
-  if (x->n_dims == 0 || grid->n_dims == 0 || x->sizes[0] != grid->sizes[0])
-    return call_fail(cx,
-                     "grid_sampler(): expected grid and input to have same batch size, but got "
-                     "input with sizes %s and "
-                     "grid with sizes %s",
-                     xs, gs);
-  if (grid->sizes[grid->n_dims - 1] != x->n_dims - 2)
-    return call_fail(
-      cx,
-      "grid_sampler(): expected grid to have size %d in last dimension, but got grid with sizes %s",
-      x->n_dims - 2, gs);
-  for (int d = 2; d < x->n_dims; d++)
-    if (x->sizes[d] <= 0)
-      return call_fail(cx,
-                       "grid_sampler(): expected input to have non-empty spatial dimensions, but "
-                       "input has sizes %s with "
-                       "dimension %d being empty",
-                       xs, d);
-  if ((x->n_dims != 4 && x->n_dims != 5) || grid->n_dims != x->n_dims)
-    return call_fail(cx,
-                     "grid_sampler(): expected 4D or 5D input and grid with same number of "
-                     "dimensions, but got input with "
-                     "sizes %s and grid with sizes %s",
-                     xs, gs);
-  if (x->n_dims == 5 && mode == MODE_CUBIC)
-    return call_fail(cx, "grid_sampler(): bicubic interpolation only supports 4D input");
-  if (mode < MODE_LINEAR || mode > MODE_CUBIC || padding < PAD_ZEROS || padding > PAD_REFLECTION)
-    return call_fail(cx, "grid_sampler(): unknown interpolation mode %lld or padding mode %lld",
-                     (long long)mode, (long long)padding);
-  if (x->dtype != grid->dtype)
-    return call_fail(cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype),
-                     dtype_aten_name(grid->dtype));
-  return nn_check_float(
-    cx, x->n_dims == 4 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu", x->dtype);
-}
-
-/* Read arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners.
- * sizes: of the result. */
-static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *sizes)
-{
-  const rush_tensor *x = call_tensor(c, at), *grid = call_tensor(c, at + 1);
+  const rush_call *c = w->call;
+  rush_tensor *x = call_tensor(c, at), *grid = call_tensor(c, at + 1);
   *j = (grid_job){.ctx = c->cx->ctx,
                   .n = x->n_dims - 2,
                   .mode = call_int(c, at + 2),
                   .padding = call_int(c, at + 3),
-                  .align = call_bool(c, at + 4)};
-  TRY(check_args(c->cx, x, grid, j->mode, j->padding));
-  j->dtype = x->dtype;
-  j->is_f64 = x->dtype == RUSH_FLOAT64;
+                  .align = call_bool(c, at + 4),
+                  .dtype = x->dtype,
+                  .is_f64 = x->dtype == RUSH_FLOAT64,
+                  .batch = x->sizes[0],
+                  .channels = x->sizes[1],
+                  .in_elems = 1,
+                  .points = 1};
   j->sum = ISA_PICK(gather_of, call_cpu(c->cx))(j->is_f64);
-  j->batch = sizes[0] = x->sizes[0];
-  j->channels = sizes[1] = x->sizes[1];
-  j->in_elems = j->points = 1;
   for (int d = 0; d < j->n; d++) {
     j->in[d] = x->sizes[x->n_dims - 1 - d];
     j->in_elems *= j->in[d];
-    j->points *= sizes[d + 2] = grid->sizes[d + 1];
+    j->points *= grid->sizes[d + 1];
   }
-  return RUSH_OK;
+  WORK_DO(w, nn_check_float(c->cx,
+                            j->n == 2 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu",
+                            x->dtype));
+  j->x = work_input(w, x)->data;
+  j->grid = work_input(w, grid)->data;
+  return w->st;
 }
 
 /* input, grid, interpolation_mode, padding_mode, align_corners */
 rush_status kernel_grid_sampler(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0);
   grid_job j;
-  int64_t sizes[5];
-  TRY(read_args(c, 0, &j, sizes));
   work w = work_begin(c);
-  rush_tensor *out = work_new(&w, nn_dtype(x->dtype), x->n_dims, sizes);
-  j.x = work_input(&w, x)->data;
-  j.grid = work_input(&w, call_tensor(c, 1))->data;
-  j.y = out->data;
+  WORK_DO(&w, read_args(&w, 0, &j));
+  j.y = work_output(&w, 0, nn_dtype(j.dtype))->data;
   work_run(&w, j.batch * j.points, GRAIN_POINTS, sample_points, &j);
   if (atomic_load_explicit(&j.no_memory, memory_order_relaxed))
     WORK_DO(&w, call_nomem(c->cx));
-  work_return(&w, 0, out, x->dtype);
   return work_end(&w);
-}
-
-rush_status kernel_grid_sampler_2d(rush_call *c)
-{
-  if (call_tensor(c, 0)->n_dims != 4)
-    return call_fail(
-      c->cx, "grid_sampler_2d(): expected 4D input and grid with same number of dimensions");
-  return kernel_grid_sampler(c);
-}
-
-rush_status kernel_grid_sampler_3d(rush_call *c)
-{
-  if (call_tensor(c, 0)->n_dims != 5)
-    return call_fail(
-      c->cx, "grid_sampler_3d(): expected 5D input and grid with same number of dimensions");
-  return kernel_grid_sampler(c);
 }
 
 /* -- Back -------------------------------------------------------------------------------------- */
@@ -466,36 +408,30 @@ static void slope_points(void *arg, int64_t begin, int64_t end)
   }
 }
 
+/* Return the memory of result i, zeros; NULL: it is not wanted. */
+static void *zeroed_output(work *w, uint32_t i, int dtype)
+{
+  if (!call_out(w->call, i))
+    return NULL;
+  rush_tensor *out = work_output(w, i, nn_dtype(dtype));
+  WORK_DO(w, tensor_fill(w->cx, out, value_float(0)));
+  return out->data;
+}
+
 /* grad_output, input, grid, interpolation_mode, padding_mode, align_corners, [output_mask] */
 rush_status kernel_grid_sampler_backward(rush_call *c)
 {
-  rush_tensor *grad = call_tensor(c, 0), *made[2] = {NULL, NULL};
-  const rush_list *mask = c->n_args > 6 ? call_list(c, 6) : NULL;
   grid_job j;
-  int64_t sizes[5];
-  TRY(read_args(c, 1, &j, sizes));
-  if (grad->dtype != j.dtype || grad->n_dims != j.n + 2 ||
-      memcmp(grad->sizes, sizes, sizeof *sizes * grad->n_dims) != 0)
-    return call_fail(c->cx, "%s: grad_output has not the sizes and dtype of the result",
-                     c->op->schema->name + 6);
   work w = work_begin(c);
-  j.x = work_input(&w, call_tensor(c, 1))->data;
-  j.grid = work_input(&w, call_tensor(c, 2))->data;
-  back_job b = {.cx = c->cx, .j = &j, .grad = work_input(&w, grad)->data};
-  for (uint32_t i = 0; i < 2; i++) {
-    const rush_tensor *like = call_tensor(c, i + 1);
-    if (mask && (mask->n <= i || !mask->items[i].as.b))
-      continue;
-    made[i] = work_new(&w, nn_dtype(grad->dtype), like->n_dims, like->sizes);
-    WORK_DO(&w, tensor_fill(c->cx, made[i], value_float(0)));
-    *(i ? &b.dgrid : &b.dx) = made[i]->data;
-  }
-  if (made[0])
-    work_run(&w, j.batch, 1, spread_batches, &b);
-  if (made[1] && j.mode != MODE_NEAREST)
-    work_run(&w, j.batch * j.points, GRAIN_POINTS, slope_points, &b);
-  for (uint32_t i = 0; i < 2; i++)
-    if (made[i])
-      work_return(&w, i, made[i], grad->dtype);
+  WORK_DO(&w, read_args(&w, 1, &j));
+  const back_job b = {.cx = c->cx,
+                      .j = &j,
+                      .grad = work_input(&w, call_tensor(c, 0))->data,
+                      .dx = zeroed_output(&w, 0, j.dtype),
+                      .dgrid = zeroed_output(&w, 1, j.dtype)};
+  if (b.dx)
+    work_run(&w, j.batch, 1, spread_batches, (void *)&b);
+  if (b.dgrid && j.mode != MODE_NEAREST)
+    work_run(&w, j.batch * j.points, GRAIN_POINTS, slope_points, (void *)&b);
   return work_end(&w);
 }

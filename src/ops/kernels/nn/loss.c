@@ -25,7 +25,7 @@ static inline int64_t int_at(const rush_tensor *t, int64_t i)
   return ((const int64_t *)t->data)[i];
 }
 
-/* Class indices as int64: Long, or Byte as PyTorch takes it. */
+/* Return class indices as int64: Long, or Byte as PyTorch accepts it. */
 static rush_tensor *read_targets(work *w, rush_tensor *t, bool takes_bytes)
 {
   const char *name = dtype_aten_name(t->dtype);
@@ -50,7 +50,7 @@ typedef struct nll {
   double sum, total; /* of the losses, and of the weights */
 } nll;
 
-/* Losses summed, or one by one into `each`. */
+/* Sum the losses, or store each in `each`. */
 static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
 {
   for (int64_t i = 0; i < l->n * l->inner; i++) {
@@ -165,7 +165,7 @@ static rush_status multilabel_row(call_ctx *cx, const margins *m, int64_t row, d
 
 typedef rush_status margin_row(call_ctx *cx, const margins *m, int64_t row, double *loss);
 
-/* Every row's loss, reduced, as result 0. */
+/* Reduce every row's loss to result 0. */
 static void margins_run(work *w, const margins *m, int64_t reduction, margin_row *fn)
 {
   rush_tensor *out = call_out(w->call, 0);
@@ -228,7 +228,7 @@ typedef struct ctc {
   bool zero_infinity;
 } ctc;
 
-/* An int[] or a tensor of integers, as int64. */
+/* Return an int[] or a tensor of integers as int64. */
 static rush_tensor *read_lengths(work *w, uint32_t at, int64_t n, const char *what)
 {
   const rush_list *l = call_list(w->call, at);
@@ -312,7 +312,7 @@ static rush_status ctc_run(ctc *j, bool is_flat, void (*sequence)(ctc *j, int64_
   return RUSH_OK;
 }
 
-/* log_probs is argument `at`; targets and the lengths follow. */
+/* Check log_probs, argument `at`, and the targets and lengths after it. */
 static rush_status check_ctc(rush_call *c, uint32_t at, int64_t blank)
 {
   const rush_tensor *logs = call_tensor(c, at), *targets = call_tensor(c, at + 1);
@@ -330,7 +330,7 @@ static rush_status check_ctc(rush_call *c, uint32_t at, int64_t blank)
   return RUSH_OK;
 }
 
-/* The number of states: one between and around all labels of the longest target. */
+/* Return the number of states: one between and around all labels of the longest target. */
 static rush_status count_states(const ctc *j, int64_t *states)
 {
   int64_t longest = 0, total = 0;

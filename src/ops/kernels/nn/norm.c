@@ -204,7 +204,8 @@ static rush_status run_rows(rush_call *c, rush_tensor *weight, rush_tensor *bias
   return work_end(&w);
 }
 
-/* The elements of a row under normalized_shape, argument 1, and the number of rows. */
+/* Set *n to the number of elements of a row under normalized_shape, argument 1, and *n_rows to the
+ * number of rows. */
 static void normalized_rows(rush_call *c, int64_t *n, int64_t *n_rows)
 {
   const rush_tensor *x = call_tensor(c, 0);

@@ -55,7 +55,7 @@ static void run_adaptive_avg(void *arg, int64_t begin, int64_t end)
   j->kernels.adaptive_avg(&j->geo, j->in, j->out, begin, end);
 }
 
-/* Planes of the n last dimensions, from the sizes of `from` to those of `to`. */
+/* Describe planes of the n last dimensions, from the sizes of `from` to those of `to`. */
 static pool_geo planes_of(const rush_tensor *from, const rush_tensor *to, int n)
 {
   pool_geo g = {.n_planes = 1, .n_in = 1, .n_out = 1};
@@ -67,14 +67,14 @@ static pool_geo planes_of(const rush_tensor *from, const rush_tensor *to, int n)
   }
   return g;
 }
-/* The number of spatial dimensions: the length of the list `key` names. */
+/* Return the number of spatial dimensions: the length of the list that `key` names. */
 static int spatial_dims(const rush_call *c, uint64_t key)
 {
   return c->op->schema->args[call_arg_of_key(c, key)].fixed_len;
 }
 #define SPATIAL_DIMS(c, name) spatial_dims(c, name_key(name, sizeof(name) - 1))
 
-/* Windows of `kernel_size` and their planes. */
+/* Describe the windows of `kernel_size` and their planes. */
 static pool_geo windows_of(const rush_call *c, const rush_tensor *from, const rush_tensor *to)
 {
   const int n = SPATIAL_DIMS(c, "kernel_size");
@@ -185,7 +185,7 @@ static rush_tensor *average_back(work *w, const pool_geo *g, int d, bool adaptiv
   return axis_run(w, &a, at, t, to);
 }
 
-/* One average of each plane: an equal part in each of its n elements. */
+/* Distribute one average of each plane: an equal part to each of its n elements. */
 static void spread_planes(const call_ctx *cx, const rush_tensor *t, int64_t n, rush_tensor *out)
 {
   for (int64_t p = 0; p < t->n_elems && !call_over_at(cx, p); p++)
@@ -315,7 +315,7 @@ rush_status kernel_fractional_max_pool(rush_call *c)
 
 /* -- Unpooling --------------------------------------------------------------------------------- */
 
-/* Zeros, with every element of self at its index. */
+/* Make zeros with every element of self at its index. */
 rush_status kernel_max_unpool(rush_call *c)
 {
   rush_tensor *self = call_tensor(c, 0);

@@ -17,7 +17,7 @@ typedef struct resize_axis {
 
 /* Make a table of zeros: idx, exact and count are to be filled in.  Empty after a failure. */
 void axis_new(work *w, int64_t n_in, int64_t n_out, int64_t taps, resize_axis *out);
-/* Transpose the table: what came from an input goes back there. */
+/* Transpose the table: contributions of an output return to their inputs. */
 void axis_turn(work *w, resize_axis *a);
 /* Return the sums of t (contiguous, at most 5 dimensions) along dimension d, in `to` or a tensor of
  * their own, and drop t from the work.  Once per table. */

@@ -38,7 +38,7 @@
 PASS(resize_pass_f32, float)
 PASS(resize_pass_f64, double)
 
-/* Fixed point: rounded after each pass, as PyTorch does. */
+/* Compute in fixed point, rounded after each pass, as PyTorch does. */
 void ISA_NAME(resize_pass_u8)(const resize_axis *a, int64_t inner, const void *in, void *out,
                               int64_t begin, int64_t end)
 {

@@ -231,7 +231,8 @@ static rush_status take_params(rnn_job *j, const rush_value *items, size_t n)
   for (size_t i = 0; i < n; i++) {
     if (!value_tensor(items[i]))
       return call_fail(j->cx, "rnn: parameter %zu is undefined", i);
-    TRY(nn_input(j->cx, value_tensor(items[i]), &j->params[i]));
+    rush_tensor *p = value_tensor(items[i]);
+    TRY(tensor_to_dtype(j->cx, p, nn_dtype(p->dtype), &j->params[i]));
     if (j->params[i]->dtype != j->dtype)
       return call_fail(j->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
                        dtype_c_name(j->dtype), dtype_c_name(j->params[i]->dtype));

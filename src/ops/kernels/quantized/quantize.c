@@ -13,6 +13,7 @@
 #include "ops/kernels/nn.h"
 #include "ops/kernels/quantized/quantize_kernel.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 #include "tensor/sparse.h"
 
 #define GRAIN 65536
@@ -178,22 +179,13 @@ static rush_status walkable(call_ctx *cx, rush_tensor *t, int dtype, bool row_ma
 static rush_status quantize_as(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                                quant_rounding how, rush_tensor **out)
 {
-  rush_tensor *x = NULL, *y = NULL;
-  TRY(walkable(cx, t, RUSH_FLOAT32, q->per_channel, &x));
-  rush_status st = tensor_new_like(cx, x, dtype, &y);
-  if (st == RUSH_OK)
-    st = tensor_set_quantizer(cx, y, q);
-  if (st == RUSH_OK) {
-    quant_job j = {.x = x->data, .q = y->data, .dtype = dtype, .rounding = how, .params = q};
-    st = run_job(cx, &j, x);
-  }
-  tensor_release(x);
-  if (st != RUSH_OK) {
-    tensor_release(y);
-    return st;
-  }
-  *out = y;
-  return RUSH_OK;
+  work w = work_begin_part(cx);
+  const rush_tensor *x = WORK_MAKE(&w, walkable(cx, t, RUSH_FLOAT32, q->per_channel, &w.made));
+  rush_tensor *y = WORK_MAKE(&w, tensor_new_like(cx, x, dtype, &w.made));
+  WORK_DO(&w, tensor_set_quantizer(cx, y, q));
+  quant_job j = {.x = x->data, .q = y->data, .dtype = dtype, .rounding = how, .params = q};
+  WORK_DO(&w, run_job(cx, &j, x));
+  return work_end_with(&w, y, out);
 }
 
 rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
@@ -213,22 +205,14 @@ static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const qua
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   const quantizer *q = tensor_quantizer(t);
-  rush_tensor *x = NULL, *y = NULL;
   if (!q)
     return call_fail(cx, "dequantize: the tensor has no quantizer");
-  TRY(walkable(cx, t, t->dtype, q->per_channel, &x));
-  rush_status st = tensor_new_like(cx, x, RUSH_FLOAT32, &y);
-  if (st == RUSH_OK) {
-    quant_job j = {.y = y->data, .q = x->data, .dtype = t->dtype, .params = q};
-    st = run_job(cx, &j, x);
-  }
-  tensor_release(x);
-  if (st != RUSH_OK) {
-    tensor_release(y);
-    return st;
-  }
-  *out = y;
-  return RUSH_OK;
+  work w = work_begin_part(cx);
+  const rush_tensor *x = WORK_MAKE(&w, walkable(cx, t, t->dtype, q->per_channel, &w.made));
+  rush_tensor *y = WORK_MAKE(&w, tensor_new_like(cx, x, RUSH_FLOAT32, &w.made));
+  quant_job j = {.y = y->data, .q = x->data, .dtype = t->dtype, .params = q};
+  WORK_DO(&w, run_job(cx, &j, x));
+  return work_end_with(&w, y, out);
 }
 
 rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src)
@@ -310,7 +294,7 @@ void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool prese
   *scale_out = scale;
 }
 
-/* -- Calls of operators that know nothing of it ------------------------------------------------ */
+/* -- Calls of operators without support for it ------------------------------------------------ */
 
 enum { MAX_ARGS = 64 };
 

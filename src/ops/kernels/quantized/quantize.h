@@ -3,9 +3,9 @@
  *
  *   real = (q - zero_point) * scale          q = clamp(round(real * (1 / scale) + zero_point))
  *
- * in float32, rounding to even, as PyTorch's x86 kernels do.  Operators that know quantized tensors
- * are marked "quantized" in the table; for others op_call dequantizes, and quantizes float results
- * with the parameters of the first quantized argument (quantized_call). */
+ * in float32, rounding to even, as PyTorch's x86 kernels do.  Operators that support quantized
+ * tensors are marked "quantized" in the table; for others op_call dequantizes, and quantizes float
+ * results with the parameters of the first quantized argument (quantized_call). */
 #ifndef RUSH_OPS_QUANTIZE_H
 #define RUSH_OPS_QUANTIZE_H
 

@@ -6,6 +6,8 @@
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/quantized/quantize.h"
+#include "ops/kernels/work.h"
+#include "ops/table/op_keys.h"
 #include "tensor/iter.h"
 
 /* -- Making ------------------------------------------------------------------------------------ */
@@ -43,11 +45,8 @@ static rush_status quantize_tensor(call_ctx *cx, rush_tensor *t, double scale, i
 
 rush_status kernel_quantize_per_tensor(rush_call *c)
 {
-  rush_tensor *out = NULL;
-  TRY(quantize_tensor(c->cx, call_tensor(c, 0), call_float(c, 1), call_int(c, 2), call_int(c, 3),
-                      &out));
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
+  return quantize_tensor(c->cx, call_tensor(c, 0), call_float(c, 1), call_int(c, 2), call_int(c, 3),
+                      call_result(c, 0));
 }
 
 static rush_status tensor_double(call_ctx *cx, const rush_tensor *t, int64_t i, double *out)
@@ -59,39 +58,6 @@ static rush_status tensor_double(call_ctx *cx, const rush_tensor *t, int64_t i, 
   *out = number_as_double(v);
   value_release(v);
   return RUSH_OK;
-}
-
-rush_status kernel_quantize_per_tensor_qparams(rush_call *c)
-{
-  double scale, zero_point;
-  rush_tensor *out = NULL;
-  TRY(tensor_double(c->cx, call_tensor(c, 1), 0, &scale));
-  TRY(tensor_double(c->cx, call_tensor(c, 2), 0, &zero_point));
-  TRY(quantize_tensor(c->cx, call_tensor(c, 0), scale, (int64_t)zero_point, call_int(c, 3), &out));
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
-}
-
-rush_status kernel_quantize_per_tensor_list(rush_call *c)
-{
-  const rush_list *l = call_list(c, 0);
-  rush_list *made = NULL;
-  rush_tensor *t = NULL;
-  double scale = 0, zero_point = 0;
-  TRY(list_new(c->cx, l->elem, l->n, &made));
-  rush_status st = RUSH_OK;
-  for (size_t i = 0; i < l->n && st == RUSH_OK; i++) {
-    st = tensor_double(c->cx, call_tensor(c, 1), (int64_t)i, &scale);
-    if (st == RUSH_OK)
-      st = tensor_double(c->cx, call_tensor(c, 2), (int64_t)i, &zero_point);
-    if (st == RUSH_OK)
-      st = quantize_tensor(c->cx, l->items[i].as.tensor, scale, (int64_t)zero_point, call_int(c, 3),
-                           &t);
-    if (st == RUSH_OK)
-      st = list_append_steal(c->cx, made, value_tensor_steal(t));
-  }
-  call_return_value_steal(c, 0, value_heap_steal(RUSH_TAG_LIST, made));
-  return st;
 }
 
 /* Make a quantizer of channels' scales and zero points; its tensors are new. */
@@ -124,18 +90,17 @@ static rush_status channel_params(call_ctx *cx, const rush_tensor *t, rush_tenso
 /* (self, scales, zero_points, axis, dtype) */
 rush_status kernel_quantize_per_channel(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *out = NULL;
+  rush_tensor *t = call_tensor(c, 0);
   quantizer q;
   TRY(check_quantized_dtype(c->cx, call_int(c, 4)));
   if (t->dtype != RUSH_FLOAT32)
     return call_fail(c->cx, "Quantize only works on Float Tensor, got %s",
                      dtype_aten_name(t->dtype));
   TRY(channel_params(c->cx, t, call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3), &q));
-  rush_status st = tensor_quantize(c->cx, t, call_dtype_or(c, 4, 0), &q, &out);
+  rush_status st = tensor_quantize(c->cx, t, call_dtype_or(c, 4, 0), &q, call_result(c, 0));
   tensor_release(q.scales);
   tensor_release(q.zero_points);
   TRY(st);
-  call_return_steal(c, 0, out);
   return RUSH_OK;
 }
 
@@ -263,10 +228,7 @@ static rush_status dequantize_any(call_ctx *cx, rush_tensor *t, rush_tensor **ou
 
 rush_status kernel_dequantize(rush_call *c)
 {
-  rush_tensor *out = NULL;
-  TRY(dequantize_any(c->cx, call_tensor(c, 0), &out));
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
+  return dequantize_any(c->cx, call_tensor(c, 0), call_result(c, 0));
 }
 
 rush_status kernel_dequantize_list(rush_call *c)
@@ -324,43 +286,19 @@ static rush_status the_quantizer(rush_call *c, bool per_channel, const quantizer
   return RUSH_OK;
 }
 
-rush_status kernel_q_scale(rush_call *c)
+/* q_scale and others: one fact of the argument's quantizer. */
+rush_status kernel_quantizer_fact(rush_call *c)
 {
+  const int what = c->op->name_key;
   const quantizer *q = NULL;
-  TRY(the_quantizer(c, false, &q));
-  call_return_value_steal(c, 0, value_float(q->scale));
-  return RUSH_OK;
-}
-
-rush_status kernel_q_zero_point(rush_call *c)
-{
-  const quantizer *q = NULL;
-  TRY(the_quantizer(c, false, &q));
-  call_return_value_steal(c, 0, value_int(q->zero_point));
-  return RUSH_OK;
-}
-
-rush_status kernel_q_per_channel_scales(rush_call *c)
-{
-  const quantizer *q = NULL;
-  TRY(the_quantizer(c, true, &q));
-  call_return_steal(c, 0, tensor_retain(q->scales));
-  return RUSH_OK;
-}
-
-rush_status kernel_q_per_channel_zero_points(rush_call *c)
-{
-  const quantizer *q = NULL;
-  TRY(the_quantizer(c, true, &q));
-  call_return_steal(c, 0, tensor_retain(q->zero_points));
-  return RUSH_OK;
-}
-
-rush_status kernel_q_per_channel_axis(rush_call *c)
-{
-  const quantizer *q = NULL;
-  TRY(the_quantizer(c, true, &q));
-  call_return_value_steal(c, 0, value_int(q->axis));
+  TRY(the_quantizer(c, what != OPN_Q_SCALE && what != OPN_Q_ZERO_POINT, &q));
+  if (what == OPN_Q_SCALE)
+    call_return_value_steal(c, 0, value_float(q->scale));
+  else if (what == OPN_Q_ZERO_POINT || what == OPN_Q_PER_CHANNEL_AXIS)
+    call_return_value_steal(c, 0, value_int(what == OPN_Q_ZERO_POINT ? q->zero_point : q->axis));
+  else
+    call_return_steal(c, 0,
+                      tensor_retain(what == OPN_Q_PER_CHANNEL_SCALES ? q->scales : q->zero_points));
   return RUSH_OK;
 }
 
@@ -424,8 +362,6 @@ static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x,
                               const rush_tensor *zeros)
 {
   TRY(nn_check_float(cx, "fake_quantize_tensor_cachemask_kernel_type_handling", x->dtype));
-  if (f->lo > f->hi)
-    return call_fail(cx, "`quant_min` should be less than or         equal to `quant_max`.");
   for (int64_t i = 0; i < zeros->n_elems && !f->real_zero; i++) {
     const double z = ((const double *)zeros->data)[i];
     if (z < (double)f->lo || z > (double)f->hi)
@@ -434,80 +370,47 @@ static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x,
   return RUSH_OK;
 }
 
-/* Return results 0 (and 1, the mask). */
-static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales,
-                                 const rush_tensor *zeros, int64_t axis)
+/* Return a scale or zero point, a number or tensor, as a tensor of doubles. */
+static rush_tensor *doubles(work *w, rush_value v)
 {
-  rush_tensor *t = call_tensor(c, 0), *x = NULL, *y = NULL, *mask = NULL;
-  TRY(check_fake(c->cx, &f, t, zeros));
+  if (v.tag == RUSH_TAG_TENSOR)
+    return work_rows(w, v.as.tensor, RUSH_FLOAT64);
+  return WORK_MAKE(w, tensor_from_scalar(w->cx, v, RUSH_FLOAT64, &w->made));
+}
+
+/* Fill results 0 (and 1, the mask).  `axis`: the channels' dimension; -1: one scale for all. */
+static rush_status fake_quantize(rush_call *c, fake f, rush_value scale, rush_value zero, int axis)
+{
+  work w = work_begin(c);
+  rush_tensor *t = call_tensor(c, 0), *scales = doubles(&w, scale), *zeros = doubles(&w, zero);
   for (int i = 0; i < 2 && axis < 0; i++)
     if ((i ? zeros : scales)->n_elems != 1)
-      return call_fail(c->cx, "a Tensor with %lld elements cannot be converted to Scalar",
-                       (long long)(i ? zeros : scales)->n_elems);
+      WORK_DO(&w, call_fail(c->cx, "a Tensor with %lld elements cannot be converted to Scalar",
+                            (long long)(i ? zeros : scales)->n_elems));
+  WORK_DO(&w, check_fake(c->cx, &f, t, zeros));
   int64_t inner = 1;
-  for (int i = (int)axis + 1; i < t->n_dims && axis >= 0; i++)
+  for (int i = axis + 1; i < t->n_dims && axis >= 0; i++)
     inner *= t->sizes[i];
-  TRY(nn_input(c->cx, t, &x));
-  rush_status st = tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &y);
-  if (st == RUSH_OK && c->n_results > 1)
-    st = tensor_new(c->cx, RUSH_BOOL, x->n_dims, x->sizes, &mask);
-  if (st == RUSH_OK) {
+  const rush_tensor *x = work_input(&w, t);
+  rush_tensor *y = work_output(&w, 0, x->dtype),
+              *mask = c->n_results > 1 ? work_output(&w, 1, RUSH_BOOL) : NULL;
+  if (w.st == RUSH_OK)
     fake_all(c->cx, &f, x, y, mask, scales, zeros, inner);
-    st = nn_return_steal(c, 0, y, t->dtype, t);
-    y = NULL;
-  }
-  if (st == RUSH_OK && mask) {
-    st = nn_return_steal(c, 1, mask, RUSH_BOOL, t);
-    mask = NULL;
-  }
-  tensor_release(x);
-  tensor_release(y);
-  tensor_release(mask);
-  return st;
+  return work_end(&w);
 }
 
-static rush_status fake_from_tensors(rush_call *c, fake f, rush_tensor *scale, rush_tensor *zero,
-                                     int64_t axis)
+/* Return self itself as the result, and a mask of true. */
+static rush_status fake_nothing(rush_call *c)
 {
-  rush_tensor *s = NULL, *z = NULL;
-  TRY(tensor_to_dtype(c->cx, scale, RUSH_FLOAT64, &s));
-  rush_status st = tensor_to_dtype(c->cx, zero, RUSH_FLOAT64, &z);
-  if (st == RUSH_OK)
-    st = fake_quantize(c, f, s, z, axis);
-  tensor_release(s);
-  tensor_release(z);
-  return st;
+  TRY(tensor_copy(c->cx, call_out(c, 0), call_tensor(c, 0)));
+  return c->n_results > 1 ? tensor_fill(c->cx, call_out(c, 1), value_bool(true)) : RUSH_OK;
 }
 
-/* (self, scale, zero_point, quant_min, quant_max) */
+/* (self, scale, zero_point, quant_min, quant_max), numbers or tensors */
 rush_status kernel_fake_quantize_per_tensor(rush_call *c)
 {
   const fake f = {.lo = call_int(c, 3), .hi = call_int(c, 4), .single = true};
-  rush_tensor *s = NULL, *z = NULL;
-  TRY(tensor_from_scalar(c->cx, c->args[1], RUSH_FLOAT64, &s));
-  rush_status st = tensor_from_scalar(c->cx, c->args[2], RUSH_FLOAT64, &z);
-  if (st == RUSH_OK)
-    st = fake_quantize(c, f, s, z, -1);
-  tensor_release(s);
-  tensor_release(z);
-  return st;
-}
-
-/* Check for a single scale and zero point: tensors of one element. */
-static rush_status check_single(call_ctx *cx, const rush_tensor *scale, const rush_tensor *zero)
-{
-  for (int i = 0; i < 2; i++)
-    if ((i ? zero : scale)->n_elems != 1)
-      return call_fail(cx, "a Tensor with %lld elements cannot be converted to Scalar",
-                       (long long)(i ? zero : scale)->n_elems);
-  return RUSH_OK;
-}
-
-rush_status kernel_fake_quantize_per_tensor_qparams(rush_call *c)
-{
-  const fake f = {.lo = call_int(c, 3), .hi = call_int(c, 4), .single = true};
-  TRY(check_single(c->cx, call_tensor(c, 1), call_tensor(c, 2)));
-  return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), -1);
+  return fake_quantize(c, f, c->args[1], c->args[2], -1);
 }
 
 /* (self, scale, zero_point, fake_quant_enabled, quant_min, quant_max) -> (output, mask) */
@@ -516,39 +419,15 @@ rush_status kernel_fake_quantize_switched(rush_call *c)
   const fake f = {.lo = call_int(c, 4), .hi = call_int(c, 5), .single = true};
   double on;
   TRY(tensor_double(c->cx, call_tensor(c, 3), 0, &on));
-  if (on != 0.0)
-    TRY(check_single(c->cx, call_tensor(c, 1), call_tensor(c, 2)));
-  if (on != 0.0)
-    return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), -1);
-  rush_tensor *t = call_tensor(c, 0), *copy = NULL, *mask = NULL;
-  TRY(tensor_clone(c->cx, t, &copy));
-  call_return_steal(c, 0, copy);
-  TRY(tensor_new_like(c->cx, t, RUSH_BOOL, &mask));
-  call_return_steal(c, 1, mask);
-  return tensor_fill(c->cx, mask, value_bool(true));
+  return on != 0.0 ? fake_quantize(c, f, c->args[1], c->args[2], -1) : fake_nothing(c);
 }
 
 /* (self, scale, zero_point, axis, quant_min, quant_max) */
 rush_status kernel_fake_quantize_per_channel(rush_call *c)
 {
-  const rush_tensor *t = call_tensor(c, 0), *scale = call_tensor(c, 1), *zero = call_tensor(c, 2);
-  const fake f = {
-    .lo = call_int(c, 4), .hi = call_int(c, 5), .real_zero = dtype_is_float(zero->dtype)};
-  const int64_t axis = call_int(c, 3);
-  int dim;
-  if (zero->dtype != RUSH_INT32 && !f.real_zero)
-    return call_fail(c->cx, "Zero-point must be Int32, Float or Half, found %s",
-                     dtype_aten_name(zero->dtype));
-  if (scale->n_dims != 1 || zero->n_dims != 1)
-    return call_fail(c->cx, "%s should be a 1-D tensor",
-                     scale->n_dims != 1 ? "scale" : "zero point");
-  if (scale->n_elems != zero->n_elems)
-    return call_fail(c->cx, "scale and zero-point need to have the same dimensions");
-  TRY(dim_wrap(c->cx, axis, t->n_dims, &dim));
-  if (t->n_dims == 0 || t->sizes[dim] != scale->n_elems)
-    return call_fail(c->cx,
-                     "dimensions of scale and zero-point are not consistent with input tensor");
-  return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), dim);
+  const fake f = {.lo = call_int(c, 4), .hi = call_int(c, 5),
+                  .real_zero = dtype_is_float(call_tensor(c, 2)->dtype)};
+  return fake_quantize(c, f, c->args[1], c->args[2], call_dim(c, 3, call_tensor(c, 0)->n_dims));
 }
 
 /* -- Observing and pretending in one step (training aware of quantization) --------------------- */
@@ -620,15 +499,10 @@ static rush_status params_of_range(rush_call *c, int64_t n_channels)
  *  ch_axis, per_row_fake_quant, symmetric_quant); the helper returns the mask too. */
 rush_status kernel_fused_moving_avg_obs_fake_quant(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *copy = NULL, *mask = NULL;
   const bool per_row = call_bool(c, 11);
-  const int64_t axis = per_row ? call_int(c, 10) : -1;
+  const int axis = per_row ? 0 : -1; /* the rule has checked it */
+  const int64_t n_channels = per_row ? call_tensor(c, 0)->sizes[0] : 1;
   double watching, pretending;
-  if (per_row && (axis != 0 || t->n_dims == 0))
-    return call_fail(
-      c->cx,
-      "Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only supported on axis == 0");
-  const int64_t n_channels = per_row ? t->sizes[axis] : 1;
   TRY(tensor_double(c->cx, call_tensor(c, 1), 0, &watching));
   TRY(tensor_double(c->cx, call_tensor(c, 2), 0, &pretending));
   if (watching != 0.0)
@@ -637,13 +511,7 @@ rush_status kernel_fused_moving_avg_obs_fake_quant(rush_call *c)
     const fake f = {.lo = call_int(c, 8), .hi = call_int(c, 9), .single = !per_row};
     TRY(params_of_range(
       c, n_channels)); /* with or without a look: PyTorch's scale and zero_point are results only */
-    return fake_from_tensors(c, f, call_tensor(c, 5), call_tensor(c, 6), axis);
+    return fake_quantize(c, f, c->args[5], c->args[6], axis);
   }
-  TRY(tensor_clone(c->cx, t, &copy));
-  call_return_steal(c, 0, copy);
-  if (c->n_results < 2)
-    return RUSH_OK;
-  TRY(tensor_new_like(c->cx, t, RUSH_BOOL, &mask));
-  call_return_steal(c, 1, mask);
-  return tensor_fill(c->cx, mask, value_bool(true));
+  return fake_nothing(c);
 }

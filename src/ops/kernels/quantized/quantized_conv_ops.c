@@ -10,6 +10,7 @@
 #include "ops/kernels/quantized/quantize.h"
 #include "ops/kernels/quantized/quantized_conv.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 /* -- Packing ----------------------------------------------------------------------------------- */
 
@@ -42,7 +43,7 @@ static rush_status prepack(rush_call *c, int n, bool transpose)
   if (n == 1) {
     geom g;
     geom_of(&g, w);
-    TRY(geom_unsqueeze(c->cx, &g, 2));
+    geom_insert_dim(&g, 2, 1, i64_max(w->sizes[2], 1) * w->strides[2]);
     TRY(geom_view(c->cx, w, &g, &wide));
   } else {
     wide = tensor_retain(w);
@@ -88,7 +89,7 @@ static rush_status unpack_conv(rush_call *c, bool one_dim)
 rush_status kernel_quantized_conv_unpack(rush_call *c) { return unpack_conv(c, false); }
 rush_status kernel_quantized_conv1d_unpack(rush_call *c) { return unpack_conv(c, true); }
 
-static rush_status ask_ints(rush_call *c, const int64_t *v, int spatial)
+static rush_status return_ints(rush_call *c, const int64_t *v, int spatial)
 {
   return list_of_ints(c->cx, v + 3 - spatial, (size_t)spatial, &c->results[0]);
 }
@@ -98,7 +99,7 @@ static rush_status ask_ints(rush_call *c, const int64_t *v, int spatial)
   {                                                   \
     const conv_packed *p = NULL;                      \
     TRY(conv_arg(c, 0, &p));                          \
-    return ask_ints(c, p->field, p->spatial);         \
+    return return_ints(c, p->field, p->spatial);         \
   }
 ASK(stride, stride)
 ASK(padding, pad)
@@ -135,13 +136,10 @@ static void channels_last_order(int n_dims, int64_t *order)
 /* Make `x` dense bytes with channels innermost; new. */
 static rush_status channels_inside(call_ctx *cx, rush_tensor *x, rush_tensor **out)
 {
-  geom g;
   int64_t order[TENSOR_MAX_DIMS];
   rush_tensor *turned = NULL;
-  geom_of(&g, x);
   channels_last_order(x->n_dims, order);
-  TRY(geom_permute(cx, &g, x->n_dims, order));
-  TRY(geom_view(cx, x, &g, &turned));
+  TRY(tensor_permute(cx, x, order, &turned));
   rush_status st = tensor_contiguous(cx, turned, out);
   tensor_release(turned);
   return st;
@@ -152,21 +150,16 @@ static rush_status new_result(call_ctx *cx, int dtype, int n_dims, const int64_t
                               const quantizer *q, rush_tensor **out)
 {
   int64_t strides[5], at = sizes[1];
-  rush_tensor *t = NULL;
   strides[1] = 1;
   for (int i = n_dims - 1; i > 1; i--) {
     strides[i] = at;
     at *= i64_max(1, sizes[i]);
   }
   strides[0] = at;
-  TRY(tensor_new_strided(cx, dtype, n_dims, sizes, strides, &t));
-  rush_status st = tensor_set_quantizer(cx, t, q);
-  if (st != RUSH_OK) {
-    tensor_release(t);
-    return st;
-  }
-  *out = t;
-  return RUSH_OK;
+  work w = work_begin_part(cx);
+  rush_tensor *t = WORK_MAKE(&w, tensor_new_strided(cx, dtype, n_dims, sizes, strides, &w.made));
+  WORK_DO(&w, tensor_set_quantizer(cx, t, q));
+  return work_end_with(&w, t, out);
 }
 
 static rush_status check_call(call_ctx *cx, const conv_packed *p, const rush_tensor *x, int n)
@@ -188,7 +181,6 @@ static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, 
                             const quantizer *out_q, bool relu, rush_tensor **out)
 {
   const quantizer *q = tensor_quantizer(x);
-  rush_tensor *bytes = NULL, *y = NULL;
   int64_t sizes[5] = {0};
   TRY(check_call(c->cx, p, x, n));
   TRY(check_byte_params(c->cx, q));
@@ -208,43 +200,31 @@ static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, 
   sizes[1] = p->out_ch;
   for (int i = 0; i < n; i++)
     sizes[2 + i] = call.out[3 - n + i];
-  TRY(channels_inside(c->cx, x, &bytes));
+  work w = work_begin(c);
+  const rush_tensor *bytes = WORK_MAKE(&w, channels_inside(c->cx, x, &w.made));
+  rush_tensor *y =
+    WORK_MAKE(&w, new_result(c->cx, RUSH_QUINT8, n + 2, sizes, out_q, &w.made));
   call.x = bytes->data;
-  rush_status st = new_result(c->cx, RUSH_QUINT8, n + 2, sizes, out_q, &y);
-  if (st == RUSH_OK) {
-    call.y = y->data;
-    call.out_scale = (float)out_q->scale;
-    call.out_zero = (int32_t)out_q->zero_point;
-    st = conv_packed_run(c->cx, &call);
-  }
-  tensor_release(bytes);
-  if (st == RUSH_OK && n == 1) { /* PyTorch's 1-d results are dense */
-    rush_tensor *dense = NULL;
-    st = tensor_contiguous(c->cx, y, &dense);
-    tensor_release(y);
-    y = dense;
-  }
-  if (st != RUSH_OK) {
-    tensor_release(y);
-    return st;
-  }
-  *out = y;
-  return RUSH_OK;
+  call.y = y->data;
+  call.out_scale = (float)out_q->scale;
+  call.out_zero = (int32_t)out_q->zero_point;
+  WORK_DO(&w, conv_packed_run(c->cx, &call));
+  if (n == 1) /* PyTorch's 1-d results are dense */
+    y = WORK_MAKE(&w, tensor_contiguous(c->cx, y, &w.made));
+  return work_end_with(&w, y, out);
 }
 
 static rush_status static_conv(rush_call *c, int n, bool relu, uint32_t packed_at,
                                uint32_t scale_at)
 {
-  rush_tensor *x = call_tensor(c, 0), *y = NULL;
+  rush_tensor *x = call_tensor(c, 0);
   const conv_packed *p = NULL;
   TRY(conv_arg(c, packed_at, &p));
   if (x->dtype != RUSH_QUINT8 || !tensor_quantizer(x) || tensor_quantizer(x)->per_channel)
     return call_fail(c->cx, "Expected activation data type %s but got %s", "QUInt8",
                      dtype_aten_name(x->dtype));
   const quantizer out = {.scale = call_float(c, scale_at), .zero_point = call_int(c, scale_at + 1)};
-  TRY(run_conv(c, p, x, n, &out, relu, &y));
-  call_return_steal(c, 0, y);
-  return RUSH_OK;
+  return run_conv(c, p, x, n, &out, relu, call_result(c, 0));
 }
 rush_status kernel_quantized_conv1d(rush_call *c) { return static_conv(c, 1, false, 1, 2); }
 rush_status kernel_quantized_conv1d_relu(rush_call *c) { return static_conv(c, 1, true, 1, 2); }
@@ -262,7 +242,7 @@ rush_status kernel_quantized_conv3d_relu_old(rush_call *c) { return static_conv(
  * dequantized. */
 static rush_status dynamic_conv(rush_call *c, int n)
 {
-  rush_tensor *x = call_tensor(c, 0), *q = NULL, *dense = NULL, *yq = NULL, *y = NULL;
+  rush_tensor *x = call_tensor(c, 0);
   const conv_packed *p = NULL;
   quantizer params = {.scale = 1.0};
   float lo, hi;
@@ -270,20 +250,16 @@ static rush_status dynamic_conv(rush_call *c, int n)
   if (x->dtype != RUSH_FLOAT32)
     return call_fail(c->cx, "Expected activation data type %s but got %s", "Float",
                      dtype_aten_name(x->dtype));
-  TRY(tensor_contiguous(c->cx, x, &dense));
-  find_min_max(dense->data, dense->n_elems, &lo, &hi);
-  choose_qparams(lo, hi, 0, 255, false, call_bool(c, 2), &params.scale, &params.zero_point);
-  rush_status st = tensor_quantize(c->cx, dense, RUSH_QUINT8, &params, &q);
-  tensor_release(dense);
-  if (st == RUSH_OK)
-    st = run_conv(c, p, q, n, &params, false, &yq);
-  if (st == RUSH_OK)
-    st = tensor_dequantize(c->cx, yq, &y);
-  tensor_release(q);
-  tensor_release(yq);
-  TRY(st);
-  call_return_steal(c, 0, y);
-  return RUSH_OK;
+  work w = work_begin(c);
+  rush_tensor *dense = WORK_MAKE(&w, tensor_contiguous(c->cx, x, &w.made));
+  if (w.st == RUSH_OK) {
+    find_min_max(dense->data, dense->n_elems, &lo, &hi);
+    choose_qparams(lo, hi, 0, 255, false, call_bool(c, 2), &params.scale, &params.zero_point);
+  }
+  rush_tensor *q = WORK_MAKE(&w, tensor_quantize(c->cx, dense, RUSH_QUINT8, &params, &w.made)),
+              *yq = WORK_MAKE(&w, run_conv(c, p, q, n, &params, false, &w.made));
+  WORK_DO(&w, tensor_dequantize(c->cx, yq, call_result(c, 0)));
+  return work_end(&w);
 }
 rush_status kernel_quantized_conv1d_dynamic(rush_call *c) { return dynamic_conv(c, 1); }
 rush_status kernel_quantized_conv2d_dynamic(rush_call *c) { return dynamic_conv(c, 2); }

@@ -8,6 +8,7 @@
 #include "ops/kernels/nn.h"
 #include "ops/kernels/quantized/quantize.h"
 #include "ops/kernels/quantized/quantized.h"
+#include "ops/kernels/work.h"
 
 typedef struct embedding_packed {
   context *ctx;
@@ -130,34 +131,30 @@ static rush_status gather(call_ctx *cx, const rush_tensor *w, const rush_tensor 
 rush_status kernel_quantized_embedding_byte(rush_call *c)
 {
   void *self = NULL;
-  rush_tensor *indices = NULL, *out = NULL;
   int64_t sizes[TENSOR_MAX_DIMS];
   TRY(call_custom(c, 0, &embedding_packed_class, &self));
-  const rush_tensor *w = ((embedding_packed *)self)->weight;
+  const rush_tensor *table = ((embedding_packed *)self)->weight;
   if (!dtype_is_integral(call_tensor(c, 1)->dtype))
     return call_fail(c->cx, "Expect 32 or 64 bit indices, but found %s instead.",
                      dtype_aten_name(call_tensor(c, 1)->dtype));
   if (call_tensor(c, 1)->n_dims >= TENSOR_MAX_DIMS)
     return call_fail(c->cx, "embedding_byte: too many dimensions");
-  TRY(tensor_contiguous(c->cx, call_tensor(c, 1), &indices));
+  work w = work_begin(c);
+  const rush_tensor *indices = WORK_MAKE(&w, tensor_contiguous(c->cx, call_tensor(c, 1), &w.made));
   memcpy(sizes, indices->sizes, sizeof *sizes * indices->n_dims);
-  sizes[indices->n_dims] = w->sizes[1];
-  rush_status st = tensor_new(c->cx, RUSH_FLOAT32, indices->n_dims + 1, sizes, &out);
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, out);
-    st = gather(c->cx, w, indices, out);
-  }
-  tensor_release(indices);
-  return st;
+  sizes[indices->n_dims] = table->sizes[1];
+  rush_tensor *out = work_new(&w, RUSH_FLOAT32, indices->n_dims + 1, sizes);
+  WORK_DO(&w, gather(c->cx, table, indices, out));
+  return work_end_with(&w, out, call_result(c, 0));
 }
 
 /* Make 0, step, 2 step ... */
-static rush_status counted(call_ctx *cx, int64_t n, int64_t step, rush_tensor **out)
+static rush_tensor *counted(work *w, int64_t n, int64_t step)
 {
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, out));
-  for (int64_t i = 0; i < n; i++)
-    ((int64_t *)(*out)->data)[i] = i * step;
-  return RUSH_OK;
+  rush_tensor *t = work_new(w, RUSH_INT64, 1, &n);
+  for (int64_t i = 0; i < n && w->st == RUSH_OK; i++)
+    ((int64_t *)t->data)[i] = i * step;
+  return t;
 }
 
 /* (weight, indices, offsets, scale_grad_by_freq, mode, pruned_weights, per_sample_weights,
@@ -165,35 +162,26 @@ static rush_status counted(call_ctx *cx, int64_t n, int64_t step, rush_tensor **
  *  include_last_offset): sums, for every mode, as PyTorch's. */
 rush_status kernel_quantized_embedding_bag_byte(rush_call *c)
 {
-  rush_tensor *indices = call_tensor(c, 1), *places = NULL, *starts = NULL, *rows = NULL;
+  rush_tensor *indices = call_tensor(c, 1);
   void *self = NULL;
   TRY(call_custom(c, 0, &embedding_packed_class, &self));
-  const rush_tensor *w = ((embedding_packed *)self)->weight;
+  const rush_tensor *table = ((embedding_packed *)self)->weight;
   if (call_bool(c, 5) || !call_is_none(c, 7))
     return call_unsupported(c->cx, "quantized::embedding_bag_byte with pruned weights");
   if (indices->n_dims == 0 || indices->n_dims > 2 || (indices->n_dims == 1 && !call_tensor(c, 2)))
     return call_fail(c->cx, "embedding_bag_byte expects offsets to be set for 1D indices.");
-  const int64_t n = indices->n_elems, sizes[2] = {n, w->sizes[1]},
+  const int64_t n = indices->n_elems, sizes[2] = {n, table->sizes[1]}, n_bags = indices->sizes[0],
                 last = indices->sizes[indices->n_dims - 1];
-  TRY(tensor_contiguous(c->cx, indices, &indices));
-  rush_status st = tensor_new(c->cx, RUSH_FLOAT32, 2, sizes, &rows);
-  if (st == RUSH_OK)
-    st = gather(c->cx, w, indices, rows);
-  if (st == RUSH_OK)
-    st = counted(c->cx, n, 1, &places);
-  if (st == RUSH_OK)
-    st = call_tensor(c, 2) ? tensor_to_dtype(c->cx, call_tensor(c, 2), RUSH_INT64, &starts)
-                           : counted(c->cx, indices->sizes[0], last, &starts);
-  if (st == RUSH_OK) {
-    const rush_value args[8] = {nn_arg(rows),   nn_arg(places),
-                                nn_arg(starts), value_bool(false),
-                                value_int(0),   value_bool(false),
-                                c->args[6],     value_bool(call_tensor(c, 2) && call_bool(c, 8))};
-    st = op_invoke_name(c->cx, "aten::embedding_bag", "", args, 8, &c->results[0]);
-  }
-  tensor_release(indices);
-  tensor_release(rows);
-  tensor_release(places);
-  tensor_release(starts);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *rows = work_new(&w, RUSH_FLOAT32, 2, sizes), *starts = call_tensor(c, 2);
+  indices = WORK_MAKE(&w, tensor_contiguous(c->cx, indices, &w.made));
+  WORK_DO(&w, gather(c->cx, table, indices, rows));
+  rush_tensor *places = counted(&w, n, 1);
+  starts = starts ? work_rows(&w, starts, RUSH_INT64) : counted(&w, n_bags, last);
+  const rush_value args[8] = {nn_arg(rows),   nn_arg(places),
+                              nn_arg(starts), value_bool(false),
+                              value_int(0),   value_bool(false),
+                              c->args[6],     value_bool(call_tensor(c, 2) && call_bool(c, 8))};
+  WORK_DO(&w, op_invoke_name(c->cx, "aten::embedding_bag", "", args, 8, &c->results[0]));
+  return work_end(&w);
 }

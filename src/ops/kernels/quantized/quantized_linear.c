@@ -8,6 +8,7 @@
 #include "ops/kernels/nn.h"
 #include "ops/kernels/quantized/quantize_kernel.h"
 #include "ops/kernels/quantized/quantized.h"
+#include "ops/kernels/work.h"
 
 /* -- Weights ----------------------------------------------------------------------------------- */
 
@@ -311,35 +312,27 @@ static rush_status check_input(call_ctx *cx, const linear_packed *p, const rush_
 rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *input,
                                   bool reduce_range, bool relu, rush_tensor **out)
 {
-  rush_tensor *x = NULL, *q = NULL, *y = NULL;
-  int64_t sizes[TENSOR_MAX_DIMS], zero_point;
-  double scale;
+  int64_t sizes[TENSOR_MAX_DIMS], zero_point = 0;
+  double scale = 1;
   float lo, hi;
   if (input->dtype != RUSH_FLOAT32)
     return call_fail(cx, "expected scalar type Float but found %s", dtype_aten_name(input->dtype));
   TRY(check_input(cx, p, input));
-  TRY(tensor_contiguous(cx, input, &x));
-  find_min_max(x->data, x->n_elems, &lo, &hi);
-  choose_qparams(lo, hi, 0, 255, false, reduce_range, &scale, &zero_point);
+  work w = work_begin_part(cx);
+  rush_tensor *x = WORK_MAKE(&w, tensor_contiguous(cx, input, &w.made));
+  if (w.st == RUSH_OK) {
+    find_min_max(x->data, x->n_elems, &lo, &hi);
+    choose_qparams(lo, hi, 0, 255, false, reduce_range, &scale, &zero_point);
+  }
   const quantizer params = {.scale = (double)(float)scale, .zero_point = zero_point};
-  rush_status st = tensor_quantize(cx, x, RUSH_QUINT8, &params, &q);
-  memcpy(sizes, x->sizes, sizeof *sizes * x->n_dims);
-  sizes[x->n_dims - 1] = p->weight->sizes[0];
-  if (st == RUSH_OK)
-    st = tensor_new(cx, RUSH_FLOAT32, x->n_dims, sizes, &y);
-  if (st == RUSH_OK) {
-    const requant r = {.a_scale = (float)scale, .a_zero = (int32_t)zero_point, .relu = relu};
-    const int64_t k = p->weight->sizes[1];
-    st = run_linear(cx, p, r, k ? x->n_elems / k : 0, q->data, y->data, NULL);
-  }
-  tensor_release(x);
-  tensor_release(q);
-  if (st != RUSH_OK) {
-    tensor_release(y);
-    return st;
-  }
-  *out = y;
-  return RUSH_OK;
+  const requant r = {.a_scale = (float)scale, .a_zero = (int32_t)zero_point, .relu = relu};
+  const int64_t k = p->weight->sizes[1], n_rows = k ? input->n_elems / k : 0;
+  memcpy(sizes, input->sizes, sizeof *sizes * input->n_dims);
+  sizes[input->n_dims - 1] = p->weight->sizes[0];
+  rush_tensor *q = WORK_MAKE(&w, tensor_quantize(cx, x, RUSH_QUINT8, &params, &w.made)),
+              *y = work_new(&w, RUSH_FLOAT32, input->n_dims, sizes);
+  WORK_DO(&w, run_linear(cx, p, r, n_rows, q->data, y->data, NULL));
+  return work_end_with(&w, y, out);
 }
 
 /* -- Operators --------------------------------------------------------------------------------- */
@@ -367,7 +360,7 @@ rush_status kernel_quantized_linear_unpack(rush_call *c)
 
 static rush_status linear_static(rush_call *c, bool relu)
 {
-  rush_tensor *x = call_tensor(c, 0), *dense = NULL, *y = NULL;
+  rush_tensor *x = call_tensor(c, 0);
   void *self = NULL;
   int64_t sizes[TENSOR_MAX_DIMS];
   TRY(call_custom(c, 1, &linear_packed_class, &self));
@@ -380,20 +373,18 @@ static rush_status linear_static(rush_call *c, bool relu)
   if (p->half)
     return call_fail(c->cx, "quantized::linear: the weight was packed for float16");
   TRY(check_input(c->cx, p, x));
-  TRY(tensor_contiguous(c->cx, x, &dense));
   memcpy(sizes, x->sizes, sizeof *sizes * x->n_dims);
   sizes[x->n_dims - 1] = p->weight->sizes[0];
   const quantizer out = {.scale = call_float(c, 2), .zero_point = call_int(c, 3)};
-  rush_status st = quantized_new(c->cx, RUSH_QUINT8, x->n_dims, sizes, &out, &y);
-  if (st == RUSH_OK) {
-    const requant r = {.a_scale = (float)q->scale, .a_zero = (int32_t)q->zero_point, .relu = relu,
-                       .out_scale = (float)out.scale, .out_zero = (int32_t)out.zero_point};
-    const int64_t k = p->weight->sizes[1];
-    st = run_linear(c->cx, p, r, k ? x->n_elems / k : 0, dense->data, NULL, y->data);
-  }
-  tensor_release(dense);
-  call_return_steal(c, 0, y);
-  return st;
+  const requant r = {.a_scale = (float)q->scale, .a_zero = (int32_t)q->zero_point, .relu = relu,
+                     .out_scale = (float)out.scale, .out_zero = (int32_t)out.zero_point};
+  const int64_t k = p->weight->sizes[1], n_rows = k ? x->n_elems / k : 0;
+  work w = work_begin(c);
+  rush_tensor *dense = WORK_MAKE(&w, tensor_contiguous(c->cx, x, &w.made)),
+              *y = WORK_MAKE(&w, quantized_new(c->cx, RUSH_QUINT8, x->n_dims, sizes, &out,
+                                               &w.made));
+  WORK_DO(&w, run_linear(c->cx, p, r, n_rows, dense->data, NULL, y->data));
+  return work_end_with(&w, y, call_result(c, 0));
 }
 rush_status kernel_quantized_linear(rush_call *c) { return linear_static(c, false); }
 rush_status kernel_quantized_linear_relu(rush_call *c) { return linear_static(c, true); }
@@ -401,13 +392,11 @@ rush_status kernel_quantized_linear_relu(rush_call *c) { return linear_static(c,
 static rush_status linear_dynamic(rush_call *c, bool relu)
 {
   void *self = NULL;
-  rush_tensor *y = NULL;
   TRY(call_custom(c, 1, &linear_packed_class, &self));
   if (((linear_packed *)self)->half)
     return call_fail(c->cx, "quantized::linear_dynamic: the weight was packed for float16");
-  TRY(linear_packed_dynamic(c->cx, self, call_tensor(c, 0), call_bool(c, 2), relu, &y));
-  call_return_steal(c, 0, y);
-  return RUSH_OK;
+  return linear_packed_dynamic(c->cx, self, call_tensor(c, 0), call_bool(c, 2), relu,
+                               call_result(c, 0));
 }
 rush_status kernel_quantized_linear_dynamic(rush_call *c) { return linear_dynamic(c, false); }
 rush_status kernel_quantized_linear_relu_dynamic(rush_call *c) { return linear_dynamic(c, true); }
@@ -433,11 +422,10 @@ rush_status kernel_quantized_linear_relu_dynamic_fp16(rush_call *c) { return lin
 
 rush_status kernel_quantized_linear_fp16_unpacked(rush_call *c)
 {
-  rush_tensor *w = NULL, *y = NULL;
+  rush_tensor *w = NULL;
   TRY(half_weight(c->cx, call_tensor(c, 1), &w));
-  rush_status st = make_linear(c->cx, call_tensor(c, 0), w, call_tensor(c, 2), &y);
+  rush_status st = make_linear(c->cx, call_tensor(c, 0), w, call_tensor(c, 2), call_result(c, 0));
   tensor_release(w);
   TRY(st);
-  call_return_steal(c, 0, y);
   return RUSH_OK;
 }

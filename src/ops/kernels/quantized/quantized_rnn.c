@@ -9,6 +9,7 @@
 #include "ops/kernels/quantized/quantized.h"
 #include "ops/math/rnn.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 typedef enum qrnn_mode { QRNN_LSTM, QRNN_GRU, QRNN_TANH, QRNN_RELU } qrnn_mode;
 static const int n_gates[] = {4, 3, 1, 1};
@@ -155,39 +156,34 @@ typedef struct qrnn {
   double dropout;
 } qrnn;
 
-static rush_status multiply_weight(call_ctx *cx, const cell_params *p, rush_value weight,
-                                   rush_tensor *x, rush_tensor **out)
+static rush_tensor *multiply_weight(work *w, const cell_params *p, rush_value weight,
+                                    rush_tensor *x)
 {
-  const linear_packed *w = linear_of(weight);
-  if (!w->half)
-    return linear_packed_dynamic(cx, w, x, p->reduce_range, false, out);
-  const rush_value args[3] = {nn_arg(x), nn_arg(w->weight), nn_arg(w->bias)};
-  return nn_invoke(cx, "aten::linear", "", args, 3, out);
+  const linear_packed *l = linear_of(weight);
+  if (!l->half)
+    return WORK_MAKE(w, linear_packed_dynamic(w->cx, l, x, p->reduce_range, false, &w->made));
+  const rush_value args[3] = {nn_arg(x), nn_arg(l->weight), nn_arg(l->bias)};
+  return work_invoke(w, "aten::linear", "", args, 3);
 }
 
+/* Run one step of n rows, whose part of the input is `in`, on the states of layer `at`. */
 static rush_status step(const qrnn *q, const cell_params *p, const float *in, int64_t at, int64_t n)
 {
   const int64_t width = n_gates[q->mode] * q->hidden;
-  rush_tensor *rows = NULL, *gates = NULL;
   float *h = (float *)q->h->data + at * q->batch * q->hidden,
         *c = q->c ? (float *)q->c->data + at * q->batch * q->hidden : NULL;
-  rush_tensor *layer = NULL;
-  TRY(tensor_select(q->cx, q->h, 0, at, &layer));
-  rush_status st = tensor_narrow(q->cx, layer, 0, 0, n, &rows);
-  tensor_release(layer);
-  TRY(st);
-  st = multiply_weight(q->cx, p, p->hh, rows, &gates);
-  tensor_release(rows);
-  TRY(st);
+  work w = work_begin_part(q->cx);
+  rush_tensor *layer = WORK_MAKE(&w, tensor_select(q->cx, q->h, 0, at, &w.made)),
+              *rows = WORK_MAKE(&w, tensor_narrow(q->cx, layer, 0, 0, n, &w.made)),
+              *gates = multiply_weight(&w, p, p->hh, rows);
   float *g = gates->data;
-  if (gates->n_elems != n * width) {
-    st = call_fail(q->cx,
-                   "the packed weights of a recurrent layer have %lld outputs a row, expected %lld",
-                   (long long)(n ? gates->n_elems / n : 0), (long long)width);
-    tensor_release(gates);
-    return st;
-  }
-  for (int64_t r = 0; r < n; r++) {
+  if (gates->n_elems != n * width)
+    WORK_DO(&w,
+            call_fail(q->cx,
+                      "the packed weights of a recurrent layer have %lld outputs a row, expected "
+                      "%lld",
+                      (long long)(n ? gates->n_elems / n : 0), (long long)width));
+  for (int64_t r = 0; r < n && w.st == RUSH_OK; r++) {
     if (q->mode != QRNN_GRU)
       for (int64_t k = 0; k < width; k++)
         g[r * width + k] += in[r * width + k];
@@ -198,8 +194,7 @@ static rush_status step(const qrnn *q, const cell_params *p, const float *in, in
     else
       q->rows.plain(q->hidden, g + r * width, q->mode == QRNN_RELU, h + r * q->hidden);
   }
-  tensor_release(gates);
-  return RUSH_OK;
+  return work_end(&w);
 }
 
 /* Run direction `dir` of `layer` of x [rows, features] into columns of `out`. */
@@ -212,74 +207,67 @@ static rush_status direction(const qrnn *q, int64_t layer, int64_t dir, rush_ten
   if (v.tag != RUSH_TAG_CUSTOM || ((custom_value *)v.as.heap)->cls != &cell_params_class)
     return call_fail(q->cx, "expected the parameters of a quantized recurrent layer");
   const cell_params *p = ((custom_value *)v.as.heap)->self;
-  rush_tensor *in = NULL;
-  TRY(multiply_weight(q->cx, p, p->ih, x, &in));
-  rush_status st = in->n_elems == x->sizes[0] * width
-                     ? RUSH_OK
-                     : call_fail(q->cx, "the hidden state does not fit the packed weights");
+  work w = work_begin_part(q->cx);
+  const rush_tensor *in = multiply_weight(&w, p, p->ih, x);
+  if (in->n_elems != x->sizes[0] * width)
+    WORK_DO(&w, call_fail(q->cx, "the hidden state does not fit the packed weights"));
   int64_t row = dir ? x->sizes[0] : 0;
-  for (int64_t i = 0; i < q->n_steps && st == RUSH_OK; i++) {
+  for (int64_t i = 0; i < q->n_steps && w.st == RUSH_OK; i++) {
     const int64_t t = dir ? q->n_steps - 1 - i : i,
                   n = q->batch_sizes ? q->batch_sizes[t] : q->batch;
     row -= dir ? n : 0;
-    st = (i & 63) == 63 ? call_poll(q->cx) : RUSH_OK;
-    if (st == RUSH_OK)
-      st = step(q, p, (const float *)in->data + row * width, at, n);
+    w.st = (i & 63) == 63 ? call_poll(q->cx) : RUSH_OK;
+    WORK_DO(&w, step(q, p, (const float *)in->data + row * width, at, n));
     const float *h = (const float *)q->h->data + at * q->batch * q->hidden;
-    for (int64_t r = 0; r < n && st == RUSH_OK; r++)
+    for (int64_t r = 0; r < n && w.st == RUSH_OK; r++)
       memcpy((float *)out->data + (row + r) * out_width + dir * q->hidden, h + r * q->hidden,
              (size_t)q->hidden * sizeof *h);
     row += dir ? 0 : n;
   }
-  tensor_release(in);
-  return st;
+  return work_end(&w);
 }
 
-/* Replace *x [rows, features] by the last layer's output. */
-static rush_status layers(const qrnn *q, rush_tensor **x)
+/* Return the last layer's output for x [rows, features]. */
+static rush_tensor *layers(work *w, const qrnn *q, rush_tensor *x)
 {
-  for (int64_t l = 0; l < q->n_layers; l++) {
-    const int64_t sizes[2] = {(*x)->sizes[0], q->n_dirs * q->hidden};
-    rush_tensor *out = NULL;
-    TRY(tensor_new(q->cx, RUSH_FLOAT32, 2, sizes, &out));
-    rush_status st = RUSH_OK;
-    for (int64_t d = 0; d < q->n_dirs && st == RUSH_OK; d++)
-      st = direction(q, l, d, *x, out);
-    tensor_release(*x);
-    *x = out;
-    if (st == RUSH_OK && q->dropout > 0.0 && l + 1 < q->n_layers) {
+  for (int64_t l = 0; l < q->n_layers && w->st == RUSH_OK; l++) {
+    const int64_t sizes[2] = {x->sizes[0], q->n_dirs * q->hidden};
+    rush_tensor *out = work_new(w, RUSH_FLOAT32, 2, sizes);
+    for (int64_t d = 0; d < q->n_dirs; d++)
+      WORK_DO(w, direction(q, l, d, x, out));
+    work_drop(w, x);
+    x = out;
+    if (q->dropout > 0.0 && l + 1 < q->n_layers) {
       const rush_value args[3] = {nn_arg(out), value_float(q->dropout), value_bool(true)};
-      st = nn_invoke(q->cx, "aten::dropout", "", args, 3, x);
-      if (st == RUSH_OK)
-        tensor_release(out);
-      else
-        *x = out;
+      x = work_invoke(w, "aten::dropout", "", args, 3);
+      work_drop(w, out);
     }
-    TRY(st);
   }
-  return RUSH_OK;
+  return x;
 }
 
-/* Make a float32 copy of a state, checked. */
-static rush_status take_state(const qrnn *q, rush_tensor *t, rush_tensor **out)
+/* Return a float32 copy of a state, checked. */
+static rush_tensor *take_state(work *w, const qrnn *q, rush_tensor *t)
 {
   if (t->n_dims != 3 || t->sizes[0] != q->n_layers * q->n_dirs || t->sizes[1] != q->batch ||
       t->sizes[2] != q->hidden)
-    return call_fail(q->cx, "Expected hidden size (%lld, %lld, %lld)",
-                     (long long)(q->n_layers * q->n_dirs), (long long)q->batch,
-                     (long long)q->hidden);
-  TRY(tensor_new(q->cx, RUSH_FLOAT32, 3, t->sizes, out));
-  return tensor_copy(q->cx, *out, t);
+    WORK_DO(w, call_fail(w->cx, "Expected hidden size (%lld, %lld, %lld)",
+                         (long long)(q->n_layers * q->n_dirs), (long long)q->batch,
+                         (long long)q->hidden));
+  rush_tensor *made = work_new(w, RUSH_FLOAT32, t->n_dims, t->sizes);
+  WORK_DO(w, tensor_copy(w->cx, made, t));
+  return made;
 }
 
 /* Read arguments from `at` on: hx, params, has_biases, num_layers, dropout, train,
  * bidirectional. */
-static rush_status read_rnn(rush_call *c, uint32_t at, qrnn_mode mode, qrnn *q)
+static rush_status read_rnn(work *w, uint32_t at, qrnn_mode mode, qrnn *q)
 {
+  const rush_call *c = w->call;
   rush_tensor *h = call_tensor(c, at), *cell = NULL;
   q->cx = c->cx;
   q->mode = mode;
-  q->rows = ISA_PICK(rnn_rows_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))(false);
+  q->rows = ISA_PICK(rnn_rows_of, call_cpu(c->cx))(false);
   q->params = call_list(c, at + 1);
   q->n_layers = call_int(c, at + 3);
   q->dropout = call_bool(c, at + 5) ? call_float(c, at + 4) : 0.0;
@@ -296,105 +284,72 @@ static rush_status read_rnn(rush_call *c, uint32_t at, qrnn_mode mode, qrnn *q)
   if (q->n_layers < 0 || q->params->n != (size_t)(q->n_layers * q->n_dirs))
     return call_fail(c->cx, "got an incorrect number of RNN parameters");
   q->hidden = h->sizes[2];
-  TRY(take_state(q, h, &q->h));
-  return cell ? take_state(q, cell, &q->c) : RUSH_OK;
+  q->h = take_state(w, q, h);
+  q->c = cell ? take_state(w, q, cell) : NULL;
+  return w->st;
 }
 
-static void end(qrnn *q)
+/* Return y and the states. */
+static rush_status return_all(work *w, const qrnn *q, rush_tensor *y)
 {
-  tensor_release(q->h);
-  tensor_release(q->c);
-}
-
-static void return_states(rush_call *c, qrnn *q)
-{
-  call_return_steal(c, 1, q->h);
-  q->h = NULL;
-  if (q->c)
-    call_return_steal(c, 2, q->c);
-  q->c = NULL;
-}
-
-/* Flatten x as [steps, batch, features] (new view or copy). */
-static rush_status flatten(call_ctx *cx, rush_tensor *input, bool batch_first, rush_tensor **out)
-{
-  rush_tensor *turned = NULL, *dense = NULL;
-  TRY(batch_first ? tensor_transpose(cx, input, 0, 1, &turned) : tensor_alias(cx, input, &turned));
-  rush_status st = tensor_to_dtype(cx, turned, RUSH_FLOAT32, &dense);
-  const int64_t sizes[2] = {turned->sizes[0] * turned->sizes[1], turned->sizes[2]};
-  tensor_release(turned);
-  TRY(st);
-  st = tensor_reshape(cx, dense, 2, sizes, out);
-  tensor_release(dense);
-  return st;
+  if (w->st == RUSH_OK) {
+    call_return_steal(w->call, 0, tensor_retain(y));
+    call_return_steal(w->call, 1, tensor_retain(q->h));
+    if (q->c)
+      call_return_steal(w->call, 2, tensor_retain(q->c));
+  }
+  return work_end(w);
 }
 
 static rush_status qrnn_input(rush_call *c, qrnn_mode mode)
 {
-  rush_tensor *input = call_tensor(c, 0), *x = NULL, *out = NULL;
+  rush_tensor *x = call_tensor(c, 0);
   const bool batch_first = call_bool(c, 8);
   qrnn q = {0};
-  if (input->n_dims != 3)
-    return call_fail(c->cx, "expected an input of 3 dimensions, got %d", input->n_dims);
-  q.batch = input->sizes[batch_first ? 0 : 1];
-  q.n_steps = input->sizes[batch_first ? 1 : 0];
+  if (x->n_dims != 3)
+    return call_fail(c->cx, "expected an input of 3 dimensions, got %d", x->n_dims);
+  const int64_t flat[2] = {x->sizes[0] * x->sizes[1], x->sizes[2]};
+  q.batch = x->sizes[batch_first ? 0 : 1];
+  q.n_steps = x->sizes[batch_first ? 1 : 0];
   if (q.n_steps == 0)
     return call_fail(c->cx, "Expected sequence length to be larger than 0 in RNN");
-  rush_status st = read_rnn(c, 1, mode, &q);
-  if (st == RUSH_OK)
-    st = flatten(c->cx, input, batch_first, &x);
-  if (st == RUSH_OK)
-    st = layers(&q, &x);
-  if (st == RUSH_OK) {
-    const int64_t sizes[3] = {q.n_steps, q.batch, x->sizes[1]};
-    st = tensor_reshape(c->cx, x, 3, sizes, &out);
-  }
-  tensor_release(x);
-  if (st == RUSH_OK && batch_first) {
-    st = tensor_transpose(c->cx, out, 0, 1, &x);
-    tensor_release(out);
-    out = x;
-  }
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, out);
-    return_states(c, &q);
-  }
-  end(&q);
-  return st;
+  work w = work_begin(c);
+  WORK_DO(&w, read_rnn(&w, 1, mode, &q));
+  if (batch_first)
+    x = WORK_MAKE(&w, tensor_transpose(c->cx, x, 0, 1, &w.made));
+  x = work_rows(&w, x, RUSH_FLOAT32);
+  rush_tensor *y = layers(&w, &q, WORK_MAKE(&w, tensor_reshape(c->cx, x, 2, flat, &w.made)));
+  const int64_t sizes[3] = {q.n_steps, q.batch, y->sizes[1]};
+  y = WORK_MAKE(&w, tensor_reshape(c->cx, y, 3, sizes, &w.made));
+  if (batch_first)
+    y = WORK_MAKE(&w, tensor_transpose(c->cx, y, 0, 1, &w.made));
+  return return_all(&w, &q, y);
+}
+
+static rush_status read_batch_sizes(call_ctx *cx, qrnn *q, const rush_tensor *sizes,
+                                    const rush_tensor *data)
+{
+  q->batch_sizes = sizes->data;
+  q->n_steps = sizes->n_elems;
+  q->batch = q->n_steps ? q->batch_sizes[0] : 0;
+  int64_t n_rows = 0;
+  for (int64_t i = 0; i < q->n_steps; i++)
+    if (__builtin_add_overflow(n_rows, q->batch_sizes[i], &n_rows) || q->batch_sizes[i] < 0 ||
+        q->batch_sizes[i] > (i ? q->batch_sizes[i - 1] : q->batch))
+      return call_fail(cx, "batch_sizes must not grow");
+  return data->n_dims == 2 && data->sizes[0] == n_rows
+           ? RUSH_OK
+           : call_fail(cx, "packed data and batch_sizes do not fit");
 }
 
 static rush_status qrnn_data(rush_call *c, qrnn_mode mode)
 {
-  rush_tensor *sizes = NULL, *x = NULL;
   qrnn q = {0};
-  TRY(tensor_to_dtype(c->cx, call_tensor(c, 1), RUSH_INT64, &sizes));
-  q.batch_sizes = sizes->data;
-  q.n_steps = sizes->n_elems;
-  q.batch = q.n_steps ? q.batch_sizes[0] : 0;
-  int64_t n_rows = 0;
-  rush_status st = RUSH_OK;
-  for (int64_t i = 0; i < q.n_steps; i++) {
-    if (__builtin_add_overflow(n_rows, q.batch_sizes[i], &n_rows) || q.batch_sizes[i] < 0 ||
-        q.batch_sizes[i] > (i ? q.batch_sizes[i - 1] : q.batch))
-      st = call_fail(c->cx, "batch_sizes must not grow");
-  }
-  if (st == RUSH_OK && (call_tensor(c, 0)->n_dims != 2 || call_tensor(c, 0)->sizes[0] != n_rows))
-    st = call_fail(c->cx, "packed data and batch_sizes do not fit");
-  if (st == RUSH_OK)
-    st = read_rnn(c, 2, mode, &q);
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT32, &x);
-  if (st == RUSH_OK)
-    st = layers(&q, &x);
-  tensor_release(sizes);
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, x);
-    return_states(c, &q);
-  } else {
-    tensor_release(x);
-  }
-  end(&q);
-  return st;
+  work w = work_begin(c);
+  const rush_tensor *sizes = work_rows(&w, call_tensor(c, 1), RUSH_INT64);
+  WORK_DO(&w, read_batch_sizes(c->cx, &q, sizes, call_tensor(c, 0)));
+  WORK_DO(&w, read_rnn(&w, 2, mode, &q));
+  return return_all(&w, &q, layers(&w, &q, work_rows(&w, call_tensor(c, 0), RUSH_FLOAT32)));
 }
 
 rush_status kernel_quantized_lstm_input(rush_call *c) { return qrnn_input(c, QRNN_LSTM); }
@@ -404,54 +359,48 @@ rush_status kernel_quantized_gru_data(rush_call *c) { return qrnn_data(c, QRNN_G
 
 /* -- Cells: (input, hx, w_ih, w_hh, b_ih, b_hh) ------------------------------------------------ */
 
-static rush_status cell_state(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+/* Return a float32 copy of a state as that of one layer. */
+static rush_tensor *cell_state(work *w, rush_tensor *t)
 {
-  if (!t || t->n_dims != 2)
-    return call_fail(cx, "expected a hidden state of 2 dimensions");
-  const int64_t sizes[3] = {1, t->sizes[0], t->sizes[1]};
-  TRY(tensor_new(cx, RUSH_FLOAT32, 3, sizes, out));
-  rush_tensor *row = NULL;
-  TRY(tensor_select(cx, *out, 0, 0, &row));
-  rush_status st = tensor_copy(cx, row, t);
-  tensor_release(row);
-  return st;
+  if (!t || t->n_dims != 2) {
+    WORK_DO(w, call_fail(w->cx, "expected a hidden state of 2 dimensions"));
+    return NULL;
+  }
+  rush_tensor *made = work_new(w, RUSH_FLOAT32, 3, (int64_t[3]){1, t->sizes[0], t->sizes[1]}),
+              *row = WORK_MAKE(w, tensor_select(w->cx, made, 0, 0, &w->made));
+  WORK_DO(w, tensor_copy(w->cx, row, t));
+  return made;
 }
 
-static rush_status run_cell(rush_call *c, qrnn *q)
+static rush_status run_cell(work *w, qrnn *q)
 {
+  const rush_call *c = w->call;
   const rush_list *hx = q->mode == QRNN_LSTM ? call_list(c, 1) : NULL;
-  rush_tensor *x = call_tensor(c, 0), *in = NULL;
   if (q->mode == QRNN_LSTM && (!hx || hx->n != 2))
     return call_fail(c->cx, "lstm_cell expects two hidden states");
-  TRY(cell_state(c->cx, hx ? list_tensor(hx, 0) : call_tensor(c, 1), &q->h));
-  if (hx)
-    TRY(cell_state(c->cx, list_tensor(hx, 1), &q->c));
+  q->h = cell_state(w, hx ? list_tensor(hx, 0) : call_tensor(c, 1));
+  q->c = hx ? cell_state(w, list_tensor(hx, 1)) : NULL;
+  TRY(w->st);
   if (!is_linear(c->args[2]) || !is_linear(c->args[3]))
     return call_fail(c->cx, "%s: expected packed linear weights", c->op->schema->name);
   const cell_params p = {.ih = c->args[2], .hh = c->args[3], .reduce_range = true};
   q->batch = q->h->sizes[1];
   q->hidden = q->h->sizes[2];
-  TRY(multiply_weight(c->cx, &p, p.ih, x, &in));
-  rush_status st = in->n_elems == q->batch * q->hidden * n_gates[q->mode]
-                       ? step(q, &p, in->data, 0, q->batch)
-                       : call_fail(c->cx, "the hidden state does not fit the packed weights");
-  tensor_release(in);
-  return st;
+  const rush_tensor *in = multiply_weight(w, &p, p.ih, call_tensor(c, 0));
+  TRY(w->st);
+  return in->n_elems == q->batch * q->hidden * n_gates[q->mode]
+           ? step(q, &p, in->data, 0, q->batch)
+           : call_fail(c->cx, "the hidden state does not fit the packed weights");
 }
 
 static rush_status cell(rush_call *c, qrnn_mode mode)
 {
-  qrnn q = {.cx = c->cx, .mode = mode};
-  q.rows = ISA_PICK(rnn_rows_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))(false);
-  rush_status st = run_cell(c, &q);
-  rush_tensor *states[2] = {q.h, q.c}, *t = NULL;
-  for (uint32_t i = 0; i < c->n_results && st == RUSH_OK; i++) {
-    st = tensor_select(c->cx, states[i], 0, 0, &t);
-    if (st == RUSH_OK)
-      call_return_steal(c, i, t);
-  }
-  end(&q);
-  return st;
+  qrnn q = {.cx = c->cx, .mode = mode, .rows = ISA_PICK(rnn_rows_of, call_cpu(c->cx))(false)};
+  work w = work_begin(c);
+  WORK_DO(&w, run_cell(&w, &q));
+  for (uint32_t i = 0; i < c->n_results; i++)
+    WORK_DO(&w, tensor_select(c->cx, i ? q.c : q.h, 0, 0, call_result(c, i)));
+  return work_end(&w);
 }
 
 rush_status kernel_quantized_lstm_cell_dynamic(rush_call *c) { return cell(c, QRNN_LSTM); }

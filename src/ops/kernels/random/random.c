@@ -1,7 +1,7 @@
 /* ops/kernels/random/random.c -- samples of distributions, number by number, from PyTorch's
  * Mersenne Twister stream. The algorithms and the number of words that each uses are those of
  * PyTorch's CPU kernels, since torch.manual_seed makes them visible; faster methods (ziggurat,
- * parallel streams) would give other numbers. Contiguous normals of 16 and more elements are made
+ * parallel streams) would draw other numbers. Contiguous normals of 16 and more elements are made
  * 16 at a time by Box and Muller, as PyTorch's AVX2 code does. Drawing is sequential and holds the
  * generator's turn. */
 #include "ops/kernels/random/random.h"
@@ -33,7 +33,7 @@ static double as_dtype(double v, int dtype)
   }
 }
 
-/* Uses 53 bits for a double, 24 for any other float. */
+/* Draw a uniform number of 53 bits for a double, 24 for any other float. */
 double random_uniform(generator *g, int dtype)
 {
   if (dtype == RUSH_FLOAT64)
@@ -150,8 +150,8 @@ double random_binomial(generator *g, double count, double p)
   return p <= 0.5 ? n : count - n;
 }
 
-/* Marsaglia and Tsang (2000).  PyTorch keeps alpha in the tensor's dtype, and the constants are
- * floats. */
+/* Draw by the method of Marsaglia and Tsang (2000). PyTorch keeps alpha in the tensor's dtype, and
+ * the constants are floats. */
 double random_gamma(generator *g, double alpha, int dtype)
 {
   double scale = 1;
@@ -178,7 +178,7 @@ double random_gamma(generator *g, double alpha, int dtype)
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
 
-/* 16-bit floats compute in float; a number that rounds up to the end wraps to the beginning. */
+/* Draw from [a, b): 16-bit floats are computed in float, and what rounds up to b becomes a. */
 void draw_uniform(sampler *s, int64_t n, void *out)
 {
   double *x = out;
@@ -236,7 +236,7 @@ void draw_cauchy(sampler *s, int64_t n, void *out)
   }
 }
 
-/* Wide ranges use two words. */
+/* Draw an integer; wide ranges use two words. */
 void draw_from_to(sampler *s, int64_t n, void *out)
 {
   int64_t *x = out;
@@ -253,7 +253,7 @@ void draw_any_word(sampler *s, int64_t n, void *out)
     x[i] = (int64_t)generator_random64(s->g);
 }
 
-/* Draws integers that the dtype can hold exactly. */
+/* Draw integers that the dtype can hold exactly. */
 void draw_any_int(sampler *s, int64_t n, void *out)
 {
   int64_t *x = out;

@@ -10,6 +10,7 @@
 
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
+#include "ops/kernels/work.h"
 #include "tensor/iter.h"
 
 /* -- Helpers ----------------------------------------------------------------------------------- */
@@ -424,29 +425,25 @@ static void map_run(void *arg, int64_t n, char *const *ptrs, const int64_t *stri
 static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rush_tensor *b,
                                generator *g, map_fn *fn)
 {
-  rush_tensor *da, *db = NULL;
   tensor_iter it;
-  TRY(tensor_to_dtype(cx, a, RUSH_FLOAT64, &da));
-  rush_status st = b ? tensor_to_dtype(cx, b, RUSH_FLOAT64, &db) : RUSH_OK;
-  if (st == RUSH_OK) {
-    turn mine;
-    map_job j = {&mine, fn, t->dtype, a->dtype};
+  turn mine;
+  map_job j = {&mine, fn, t->dtype, a->dtype};
+  work w = work_begin_part(cx);
+  const rush_tensor *da = work_rows(&w, a, RUSH_FLOAT64),
+                    *db = b ? work_rows(&w, b, RUSH_FLOAT64) : da;
+  WORK_DO(&w, turn_begin(cx, g, &mine));
+  if (w.st == RUSH_OK) {
     (void)tensor_data_mut(t);
     iter_init(&it, t->n_dims, t->sizes);
     iter_add(&it, t);
     iter_add(&it, da);
-    iter_add(&it, db ? db : da);
+    iter_add(&it, db);
     iter_finish(&it);
-    st = turn_begin(cx, g, &mine);
-    if (st == RUSH_OK) {
-      st = iter_run(cx, &it, INT64_MAX, map_run, &j);
-      const rush_status ended = turn_end(&mine);
-      st = st == RUSH_OK ? ended : st;
-    }
+    w.st = iter_run(cx, &it, INT64_MAX, map_run, &j);
+    const rush_status ended = turn_end(&mine);
+    WORK_DO(&w, ended);
   }
-  tensor_release(da);
-  tensor_release(db);
-  return st;
+  return work_end(&w);
 }
 
 static double map_poisson(generator *g, double rate, double unused, int dtype)
@@ -516,34 +513,23 @@ DRAW(_standard_gamma)
 /* Draw gammas in double, and divide by the sums of their rows. */
 static rush_status fill__sample_dirichlet(rush_call *c, rush_tensor *t, generator *g)
 {
-  rush_tensor *gammas;
-  rush_value dims, sums = value_none();
+  rush_value dims = value_none();
   if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
     return call_no_dtype(c->cx, "dirichlet", t->dtype);
-  TRY(list_of_ints(c->cx, (const int64_t[]){-1}, 1, &dims));
-  rush_status st = tensor_new(c->cx, RUSH_FLOAT64, t->n_dims, t->sizes, &gammas);
-  if (st != RUSH_OK) {
-    value_release(dims);
-    return st;
-  }
-  rush_value args[3] = {nn_arg(gammas), dims, value_bool(true)};
-  rush_tensor *alphas = NULL; /* doubles: nothing is rounded to the argument's dtype on the way */
-  st = tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT64, &alphas);
-  if (st == RUSH_OK)
-    st = fill_mapped(c->cx, gammas, alphas, NULL, g, map_gamma);
-  tensor_release(alphas);
-  if (st == RUSH_OK)
-    st = op_invoke_name(c->cx, "aten::sum", "dim_IntList", args, 3, &sums);
+  work w = work_begin(c);
+  rush_tensor *gammas = work_new(&w, RUSH_FLOAT64, t->n_dims, t->sizes),
+              *alphas = work_rows(&w, call_tensor(c, 0), RUSH_FLOAT64); /* not rounded on the way */
+  WORK_DO(&w, fill_mapped(c->cx, gammas, alphas, NULL, g, map_gamma));
+  WORK_DO(&w, list_of_ints(c->cx, (const int64_t[]){-1}, 1, &dims));
+  const rush_value args[3] = {nn_arg(gammas), dims, value_bool(true)};
+  const rush_tensor *sums = work_invoke(&w, "aten::sum", "dim_IntList", args, 3);
+  value_release(dims);
   const int64_t n = t->n_dims ? t->sizes[t->n_dims - 1] : 1;
   const double *x = gammas->data, most = nextafter(1.0, 0.0);
-  for (int64_t i = 0; st == RUSH_OK && i < t->n_elems && !call_over_at(c->cx, i); i++) {
-    const double sum = ((const double *)sums.as.tensor->data)[i / n];
-    tensor_set(t, i, value_float(fmin(most, fmax(tiny_of(t->dtype), x[i] / sum))));
-  }
-  value_release(sums);
-  value_release(dims);
-  tensor_release(gammas);
-  return st;
+  for (int64_t i = 0; w.st == RUSH_OK && i < t->n_elems && !call_over_at(c->cx, i); i++)
+    tensor_set(t, i, value_float(fmin(most, fmax(tiny_of(t->dtype),
+                                                 x[i] / ((const double *)sums->data)[i / n]))));
+  return work_end(&w);
 }
 DRAW(_sample_dirichlet)
 
@@ -584,31 +570,28 @@ static rush_status check_probabilities(rush_call *c, rush_tensor *p)
 /* Choose the largest of p over exponentials. */
 static rush_status multinomial_distinct(rush_call *c, rush_tensor *out, generator *g)
 {
-  rush_tensor *p = call_tensor(c, 0), *q;
+  rush_tensor *p = call_tensor(c, 0);
   const int64_t n = call_int(c, 1);
-  TRY(tensor_new_like(c->cx, p, DTYPE_NONE, &q));
-  rush_status st =
-    fill_floats(c->cx, q, g, "exponential_cpu", (sampler){.draw = draw_exponential, .a = 1});
-  rush_value args[4] = {nn_arg(p), nn_arg(q)}, ratio = value_none(),
-             made[2] = {value_none(), value_none()};
-  if (st == RUSH_OK)
-    st = op_invoke_name(c->cx, "aten::div", "Tensor", args, 2, &ratio);
-  if (st == RUSH_OK && n == 1) {
-    rush_value pick[3] = {ratio, value_int(-1), value_bool(true)};
-    st = op_invoke_name(c->cx, "aten::argmax", "", pick, 3, &made[1]);
-  } else if (st == RUSH_OK) {
-    rush_value pick[5] = {ratio, value_int(n), value_int(-1), value_bool(true), value_bool(true)};
+  rush_value made[2] = {value_none(), value_none()};
+  work w = work_begin(c);
+  rush_tensor *q = WORK_MAKE(&w, tensor_new_like(c->cx, p, DTYPE_NONE, &w.made));
+  WORK_DO(&w, fill_floats(c->cx, q, g, "exponential_cpu",
+                          (sampler){.draw = draw_exponential, .a = 1}));
+  rush_value args[2] = {nn_arg(p), nn_arg(q)};
+  rush_value pick[5] = {nn_arg(work_invoke(&w, "aten::div", "Tensor", args, 2))};
+  if (n == 1) {
+    pick[1] = value_int(-1), pick[2] = value_bool(true);
+    WORK_DO(&w, op_invoke_name(c->cx, "aten::argmax", "", pick, 3, &made[1]));
+  } else {
     const op *topk = op_find(c->cx->ctx, STR("aten::topk"), STR(""));
-    st = topk ? op_invoke(c->cx, topk, pick, 5, made, 2)
-              : call_unsupported(c->cx, "no operator aten::topk");
+    pick[1] = value_int(n), pick[2] = value_int(-1), pick[3] = pick[4] = value_bool(true);
+    WORK_DO(&w, topk ? op_invoke(c->cx, topk, pick, 5, made, 2)
+                     : call_unsupported(c->cx, "no operator aten::topk"));
   }
-  tensor_release(q);
-  value_release(ratio);
-  if (st == RUSH_OK)
-    st = tensor_copy(c->cx, out, made[1].as.tensor);
+  WORK_DO(&w, tensor_copy(c->cx, out, made[1].as.tensor));
   value_release(made[0]);
   value_release(made[1]);
-  return st;
+  return work_end(&w);
 }
 
 /* Replace values by their running sums over the total, in place. */
@@ -632,21 +615,18 @@ CUMULATE(double)
 /* Compute sums of the row, normalised, in the dtype; then search a uniform number in them. */
 static rush_status multinomial_replaced(rush_call *c, rush_tensor *out, generator *g)
 {
-  rush_tensor *p = call_tensor(c, 0), *d, *sums;
+  rush_tensor *p = call_tensor(c, 0);
   const int64_t width = p->sizes[p->n_dims - 1], n = call_int(c, 1),
                 rows = p->n_dims == 2 ? p->sizes[0] : 1;
-  TRY(tensor_contiguous(c->cx, p, &d));
-  rush_status st = tensor_new(c->cx, RUSH_FLOAT64, 1, &width, &sums);
-  if (st != RUSH_OK) {
-    tensor_release(d);
-    return st;
-  }
   const bool f64 = p->dtype == RUSH_FLOAT64; /* else in float32 */
-  double *cum = sums->data;
-  float *cum_f = sums->data;
+  work w = work_begin(c);
+  const rush_tensor *d = WORK_MAKE(&w, tensor_contiguous(c->cx, p, &w.made));
+  double *cum = work_new(&w, RUSH_FLOAT64, 1, &width)->data;
+  float *cum_f = (float *)(void *)cum;
   turn mine;
-  if ((st = turn_begin(c->cx, g, &mine)) != RUSH_OK)
-    goto done;
+  WORK_DO(&w, turn_begin(c->cx, g, &mine));
+  if (w.st != RUSH_OK)
+    return work_end(&w);
   for (int64_t r = 0; r < rows && turn_next(&mine); r++) {
     convert_elems(f64 ? RUSH_FLOAT64 : RUSH_FLOAT32, cum, p->dtype,
                   (const char *)d->data + (size_t)(r * width) * tensor_item_bytes(p), width);
@@ -668,11 +648,8 @@ static rush_status multinomial_replaced(rush_call *c, rush_tensor *out, generato
       ((int64_t *)out->data)[r * n + k] = left;
     }
   }
-  st = turn_end(&mine);
-done:
-  tensor_release(d);
-  tensor_release(sums);
-  return st;
+  w.st = turn_end(&mine);
+  return work_end(&w);
 }
 
 static rush_status fill_multinomial(rush_call *c, rush_tensor *t, generator *g)

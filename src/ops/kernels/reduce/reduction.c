@@ -11,6 +11,7 @@
 #include "ops/point/point_run.h"
 #include "ops/kernels/reduce/reduce.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 /* -- Arguments, found by name: overloads differ ------------------------------------------------ */
 
@@ -20,21 +21,12 @@ typedef struct reduction {
   uint64_t dims;  /* that are reduced */
 } reduction;
 
-static int arg_named(const rush_call *c, const char *name)
-{
-  const schema *sc = c->op->schema;
-  for (uint32_t i = 1; i < sc->n_args; i++)
-    if (strcmp(sc->args[i].name, name) == 0)
-      return (int)i;
-  return -1;
-}
-
 /* Read the dimensions.  `none`: an empty list names no dimension, rather than all. */
 static reduction read_reduction(rush_call *c, bool none)
 {
   reduction r = {.c = c, .x = call_tensor(c, 0)};
   int64_t dims[TENSOR_MAX_DIMS];
-  const int at = arg_named(c, "dim"), n_dims = r.x->n_dims,
+  const int at = call_arg(c, "dim"), n_dims = r.x->n_dims,
             n = at < 0 ? 0 : call_ints(c, (uint32_t)at, dims, TENSOR_MAX_DIMS);
   for (int i = 0; i < n; i++)
     r.dims |= UINT64_C(1) << (dims[i] < 0 ? dims[i] + i64_max(n_dims, 1) : dims[i]);
@@ -464,7 +456,7 @@ static rush_status variance(rush_call *c, bool root, const char *name)
   const reduction r = read_reduction(c, false);
   if (dtype_is_float8(r.x->dtype))
     return call_no_dtype(c->cx, "std_cpu", r.x->dtype);
-  const int unbiased = arg_named(c, "unbiased"), by = arg_named(c, "correction");
+  const int unbiased = call_arg(c, "unbiased"), by = call_arg(c, "correction");
   double correction = 1;
   if (unbiased >= 0)
     correction = call_bool(c, (uint32_t)unbiased) ? 1 : 0;
@@ -586,7 +578,7 @@ static rush_status vector_norm(rush_call *c, double p)
 {
   const reduction r = read_reduction(c, false);
   rush_tensor *x = NULL, *abs = NULL;
-  const int at = arg_named(c, "dtype"),
+  const int at = call_arg(c, "dtype"),
             dtype = at < 0 ? r.x->dtype : call_dtype_or(c, (uint32_t)at, r.x->dtype);
   const bool special = p == 0 || p == 1 || p == 2 || isinf(p);
   /* powers of 16-bit floats are taken in float32 */

@@ -123,7 +123,7 @@ rush_status kernel_argsort_stable(rush_call *c)
 {
   return sort_to(c, is_stable(c), call_int(c, 2), call_bool(c, 3), NULL, call_out(c, 0));
 }
-/* Sorts values along the first dimension. */
+/* Sort values along the first dimension. */
 rush_status kernel_msort(rush_call *c)
 {
   rush_tensor *values = call_out(c, 0), *indices;

@@ -6,26 +6,19 @@
 #include "ops/kernels/nn.h"
 #include "ops/kernels/order.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 /* The results: which element (or slice) each result is, in order, its number of occurrences, and
  * for every element the number of its result. */
 typedef struct distinct {
   int64_t n, n_found;
-  int64_t *first, *counts, *inverse; /* one block of 3 n */
+  int64_t *first, *counts, *inverse; /* one block of 3 n, of the work */
 } distinct;
 
-static rush_status distinct_new(call_ctx *cx, int64_t n, distinct *out)
+static distinct distinct_new(work *w, int64_t n)
 {
-  int64_t *block = mem_alloc_data(cx->ctx, 3 * (size_t)n * sizeof *block);
-  if (!block)
-    return call_nomem(cx);
-  *out = (distinct){n, 0, block, block + n, block + 2 * n};
-  return RUSH_OK;
-}
-static void distinct_free(call_ctx *cx, distinct *d)
-{
-  if (d->first)
-    mem_free_data(cx->ctx, d->first, 3 * (size_t)d->n * sizeof *d->first);
+  int64_t *block = work_new(w, RUSH_INT64, 2, (int64_t[2]){3, n})->data;
+  return block ? (distinct){n, 0, block, block + n, block + 2 * n} : (distinct){0};
 }
 
 /* Add element `index` to the last result, or begin a new one. */
@@ -39,7 +32,7 @@ static void distinct_add(distinct *d, int64_t index, bool is_new)
   d->inverse[index] = d->n_found - 1;
 }
 
-static rush_status give_ints(rush_call *c, uint32_t i, const int64_t *v, int n_dims,
+static rush_status return_ints(rush_call *c, uint32_t i, const int64_t *v, int n_dims,
                              const int64_t *sizes)
 {
   rush_tensor *t;
@@ -51,47 +44,45 @@ static rush_status give_ints(rush_call *c, uint32_t i, const int64_t *v, int n_d
 
 /* Return results 1 and 2: inverse (of the given sizes) and counts; those not requested are
  * empty. */
-static rush_status give_positions(rush_call *c, const distinct *d, bool inverse, bool counts,
+static rush_status return_positions(rush_call *c, const distinct *d, bool inverse, bool counts,
                                   int n_dims, const int64_t *sizes)
 {
   const int64_t none = 0;
   if (inverse)
-    TRY(give_ints(c, 1, d->inverse, n_dims, sizes));
+    TRY(return_ints(c, 1, d->inverse, n_dims, sizes));
   else
-    TRY(give_ints(c, 1, d->inverse, 1, &none));
+    TRY(return_ints(c, 1, d->inverse, 1, &none));
   if (c->n_results < 3)
     return RUSH_OK;
-  return give_ints(c, 2, d->counts, 1, counts ? &d->n_found : &none);
+  return return_ints(c, 2, d->counts, 1, counts ? &d->n_found : &none);
 }
 
-/* Return result 0: the slices d->first of the rows of `rows` ([n, slice bytes]), with `sizes` but
+/* Return the slices d->first of the rows of `rows` ([n, slice bytes]), with `sizes` but
  * n_found first. */
-static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_tensor *rows,
-                                 int n_dims, const int64_t *sizes, rush_tensor **out)
+static rush_tensor *gather_slices(work *w, const distinct *d, const rush_tensor *rows, int n_dims,
+                                  const int64_t *sizes)
 {
   int64_t made[TENSOR_MAX_DIMS];
   memcpy(made, sizes, sizeof *made * (size_t)n_dims);
   made[0] = d->n_found;
-  TRY(tensor_new(cx, rows->dtype, n_dims, made, out));
+  rush_tensor *out = work_new(w, rows->dtype, n_dims, made);
   const size_t slice = d->n ? (size_t)(rows->n_elems / d->n) * tensor_item_bytes(rows) : 0;
-  for (int64_t i = 0; i < d->n_found && !call_over_at(cx, i); i++)
-    memcpy((char *)(*out)->data + (size_t)i * slice,
+  for (int64_t i = 0; w->st == RUSH_OK && i < d->n_found && !call_over_at(w->cx, i); i++)
+    memcpy((char *)out->data + (size_t)i * slice,
            (const char *)rows->data + (size_t)d->first[i] * slice, slice);
-  return RUSH_OK;
+  return out;
 }
 
 /* -- Elements ---------------------------------------------------------------------------------- */
 
-static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool consecutive,
-                                 distinct *d)
+static rush_status find_elements(work *w, const rush_tensor *flat, bool consecutive, distinct *d)
 {
+  call_ctx *cx = w->cx;
   const int64_t n = flat->n_elems;
   const bool is_float = dtype_is_float(flat->dtype),
              by_bytes = !is_float && !consecutive && n > 600; /* few bytes differ */
-  const size_t n_bytes = (by_bytes ? 2 : 1) * (size_t)n * sizeof(keyed);
-  keyed *x = mem_alloc_data(cx->ctx, n_bytes);
-  if (!x)
-    return call_nomem(cx);
+  keyed *x = work_new(w, RUSH_INT64, 2, (int64_t[2]){by_bytes ? 4 : 2, n})->data;
+  TRY(w->st);
   order_keyed(cx, flat->dtype, flat->data, n, false, x);
   if (by_bytes)
     order_stable(cx, x, x + n, n);
@@ -102,33 +93,21 @@ static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool con
        i++, st = call_poll_at(cx, i)) /* NaN equals nothing */
     distinct_add(d, x[i].index,
                  i == 0 || x[i].key != x[i - 1].key || (is_float && x[i].key == KEY_NAN));
-  mem_free_data(cx->ctx, x, n_bytes);
   return st;
 }
 
 static rush_status unique_elements(rush_call *c, bool consecutive, bool inverse, bool counts)
 {
-  rush_tensor *t = call_tensor(c, 0), *flat, *out;
-  distinct d;
+  rush_tensor *t = call_tensor(c, 0);
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, "unique", t->dtype);
-  TRY(tensor_contiguous(c->cx, t, &flat));
-  rush_status st = distinct_new(c->cx, t->n_elems, &d);
-  if (st != RUSH_OK) {
-    tensor_release(flat);
-    return st;
-  }
-  const int64_t all[1] = {t->n_elems};
-  st = find_elements(c->cx, flat, consecutive, &d);
-  if (st == RUSH_OK)
-    st = gather_slices(c->cx, &d, flat, 1, all, &out);
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, out);
-    st = give_positions(c, &d, inverse, counts, t->n_dims, t->sizes);
-  }
-  distinct_free(c->cx, &d);
-  tensor_release(flat);
-  return st;
+  work w = work_begin(c);
+  const rush_tensor *flat = WORK_MAKE(&w, tensor_contiguous(c->cx, t, &w.made));
+  distinct d = distinct_new(&w, t->n_elems);
+  WORK_DO(&w, find_elements(&w, flat, consecutive, &d));
+  rush_tensor *out = gather_slices(&w, &d, flat, 1, &t->n_elems);
+  WORK_DO(&w, return_positions(c, &d, inverse, counts, t->n_dims, t->sizes));
+  return work_end_with(&w, out, call_result(c, 0));
 }
 
 /* -- Slices ------------------------------------------------------------------------------------ */
@@ -158,14 +137,13 @@ static void sort_slices(const call_ctx *cx, const uint64_t *keys, int64_t width,
                 : spare[i++];
 }
 
-static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n, bool consecutive,
+static rush_status find_slices(work *w, const rush_tensor *rows, int64_t n, bool consecutive,
                                distinct *d)
 {
-  const int64_t width = n ? rows->n_elems / n : 0;
-  const size_t n_bytes = (size_t)(rows->n_elems + 2 * n) * sizeof(uint64_t);
-  uint64_t *keys = mem_alloc_data(cx->ctx, n_bytes);
-  if (!keys)
-    return call_nomem(cx);
+  call_ctx *cx = w->cx;
+  const int64_t width = n ? rows->n_elems / n : 0, n_words = rows->n_elems + 2 * n;
+  uint64_t *keys = work_new(w, RUSH_INT64, 1, &n_words)->data;
+  TRY(w->st);
   int64_t *order = (int64_t *)(void *)(keys + rows->n_elems);
   order_keys(cx, rows->dtype, rows->data, rows->n_elems, keys);
   rush_status st = RUSH_OK;
@@ -184,44 +162,13 @@ static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n,
       is_new |= keys[order[i] * width + k] == KEY_NAN;
     distinct_add(d, order[i], is_new);
   }
-  mem_free_data(cx->ctx, keys, n_bytes);
-  return st;
-}
-
-/* `rows`: contiguous, the dimension first. */
-static rush_status unique_of_rows(rush_call *c, const rush_tensor *rows, int dim, bool consecutive,
-                                  bool inverse, bool counts)
-{
-  rush_tensor *out, *turned;
-  distinct d;
-  const int64_t n = rows->sizes[0];
-  TRY(distinct_new(c->cx, n, &d));
-  rush_status st = find_slices(c->cx, rows, n, consecutive, &d);
-  if (st == RUSH_OK)
-    st = gather_slices(c->cx, &d, rows, rows->n_dims, rows->sizes, &out);
-  if (st == RUSH_OK) {
-    int64_t order[TENSOR_MAX_DIMS];
-    geom g;
-    geom_of(&g, out);
-    for (int i = 0; i < rows->n_dims; i++)
-      order[i] = i < dim ? i + 1 : i == dim ? 0 : i;
-    st = geom_permute(c->cx, &g, rows->n_dims, order);
-    if (st == RUSH_OK)
-      st = geom_view(c->cx, out, &g, &turned);
-    tensor_release(out);
-  }
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, turned);
-    st = give_positions(c, &d, inverse, counts, 1, &n);
-  }
-  distinct_free(c->cx, &d);
   return st;
 }
 
 static rush_status unique_slices(rush_call *c, int64_t dim_arg, bool consecutive, bool inverse,
                                  bool counts)
 {
-  rush_tensor *t = call_tensor(c, 0), *turned, *rows;
+  rush_tensor *t = call_tensor(c, 0);
   int dim;
   if (t->n_dims == 0)
     return call_fail_type(c->cx, "IndexError",
@@ -239,17 +186,18 @@ static rush_status unique_slices(rush_call *c, int64_t dim_arg, bool consecutive
   for (int i = 0, at = 1; i < t->n_dims; i++)
     if (i != dim)
       order[at++] = i;
-  geom g;
-  geom_of(&g, t);
-  TRY(geom_permute(c->cx, &g, t->n_dims, order));
-  TRY(geom_view(c->cx, t, &g, &turned));
-  rush_status st = tensor_contiguous(c->cx, turned, &rows);
-  tensor_release(turned);
-  if (st != RUSH_OK)
-    return st;
-  st = unique_of_rows(c, rows, dim, consecutive, inverse, counts);
-  tensor_release(rows);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *turned = WORK_MAKE(&w, tensor_permute(c->cx, t, order, &w.made)),
+              *rows = WORK_MAKE(&w, tensor_contiguous(c->cx, turned, &w.made)); /* dim first */
+  const int64_t n = t->sizes[dim];
+  distinct d = distinct_new(&w, n);
+  WORK_DO(&w, find_slices(&w, rows, n, consecutive, &d));
+  rush_tensor *out = gather_slices(&w, &d, rows, t->n_dims, rows->sizes);
+  for (int i = 0; i < t->n_dims; i++)
+    order[i] = i < dim ? i + 1 : i == dim ? 0 : i;
+  WORK_DO(&w, return_positions(c, &d, inverse, counts, 1, &n));
+  WORK_DO(&w, tensor_permute(c->cx, out, order, call_result(c, 0)));
+  return work_end(&w);
 }
 
 rush_kernel kernel__unique, kernel__unique2, kernel_unique_dim, kernel_unique_consecutive,

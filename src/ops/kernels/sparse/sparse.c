@@ -44,20 +44,11 @@ rush_status need_coo(call_ctx *cx, const rush_tensor *t, const char *what)
 
 /* -- Dense steps ------------------------------------------------------------------------------- */
 
-rush_status apply(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
-                  uint32_t n_args, rush_tensor **out)
-{
-  rush_value made;
-  TRY(op_invoke_name(cx, name, overload, args, n_args, &made));
-  *out = made.as.tensor;
-  return RUSH_OK;
-}
-
 rush_status as_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
 {
-  const rush_value args[2] = {tensor_value(t), value_int(dtype)};
+  const rush_value args[2] = {nn_arg(t), value_int(dtype)};
   if (t->dtype != dtype)
-    return apply(cx, "aten::to", "dtype", args, 2, out);
+    return nn_invoke(cx, "aten::to", "dtype", args, 2, out);
   *out = tensor_retain(t);
   return RUSH_OK;
 }
@@ -65,40 +56,33 @@ rush_status as_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
 rush_status reshaped(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes,
                      rush_tensor **out)
 {
-  rush_tensor *rows;
   int64_t strides[TENSOR_MAX_DIMS];
-  TRY(tensor_contiguous(cx, t, &rows));
+  work w = work_begin_part(cx);
+  const rush_tensor *rows = WORK_MAKE(&w, tensor_contiguous(cx, t, &w.made));
   strides_contiguous(n_dims, sizes, strides);
-  rush_status st = tensor_as_strided(cx, rows, n_dims, sizes, strides, rows->offset, out);
-  tensor_release(rows);
-  return st;
+  WORK_DO(&w, tensor_as_strided(cx, rows, n_dims, sizes, strides, rows->offset, out));
+  return work_end(&w);
 }
 
 rush_status pick_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, rush_tensor **out)
 {
-  const rush_value args[3] = {tensor_value(values), value_int(0), tensor_value(at)};
-  return apply(cx, "aten::index_select", "", args, 3, out);
+  const rush_value args[3] = {nn_arg(values), value_int(0), nn_arg(at)};
+  return nn_invoke(cx, "aten::index_select", "", args, 3, out);
 }
 
 rush_status sum_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, int64_t n,
                      rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
-  rush_tensor *sum, *same;
   memcpy(sizes, values->sizes, values->n_dims * sizeof *sizes);
   sizes[0] = n;
-  TRY(tensor_new(cx, values->dtype, values->n_dims, sizes, &sum));
-  rush_status st = tensor_fill(cx, sum, value_int(0));
-  const rush_value args[4] = {tensor_value(sum), value_int(0), tensor_value(at),
-                              tensor_value(values)};
-  if (st == RUSH_OK && values->n_elems &&
-      (st = apply(cx, "aten::index_add_", "", args, 4, &same)) == RUSH_OK)
-    tensor_release(same);
-  if (st != RUSH_OK)
-    tensor_release(sum);
-  else
-    *out = sum;
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *sum = work_new(&w, values->dtype, values->n_dims, sizes);
+  WORK_DO(&w, tensor_fill(cx, sum, value_int(0)));
+  const rush_value args[4] = {nn_arg(sum), value_int(0), nn_arg(at), nn_arg(values)};
+  if (values->n_elems)
+    (void)work_invoke(&w, "aten::index_add_", "", args, 4);
+  return work_end_with(&w, sum, out);
 }
 
 /* -- Coordinates ------------------------------------------------------------------------------- */
@@ -110,30 +94,27 @@ rush_status coo_new_indices(call_ctx *cx, int64_t n_rows, int64_t nnz, rush_tens
   return RUSH_OK;
 }
 
-rush_status coo_new_steal(call_ctx *cx, rush_status st, sparse_shape shape, rush_tensor *indices,
-                          rush_tensor *values, bool is_coalesced, rush_tensor **out)
+rush_status coo_new(call_ctx *cx, sparse_shape shape, rush_tensor *indices, rush_tensor *values,
+                    bool is_coalesced, rush_tensor **out)
 {
   const sparse_parts p = {.layout = LAYOUT_COO,
                           .is_coalesced = is_coalesced,
                           .sparse_dim = shape.sparse_dim,
                           .indices = indices,
                           .values = values};
-  if (st == RUSH_OK)
-    st = sparse_new(cx, &p, shape.n_dims, shape.sizes, out);
-  tensor_release(indices);
-  tensor_release(values);
-  return st;
+  return sparse_new(cx, &p, shape.n_dims, shape.sizes, out);
 }
 
 rush_status coo_new_empty(call_ctx *cx, int dtype, sparse_shape shape, rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS + 1] = {0};
-  rush_tensor *indices, *values = NULL;
   const int dense_dim = shape.n_dims - shape.sparse_dim;
   memcpy(sizes + 1, shape.sizes + shape.sparse_dim, (size_t)dense_dim * sizeof *sizes);
-  TRY(coo_new_indices(cx, shape.sparse_dim, 0, &indices));
-  rush_status st = tensor_new(cx, dtype, dense_dim + 1, sizes, &values);
-  return coo_new_steal(cx, st, shape, indices, values, true, out);
+  work w = work_begin_part(cx);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(cx, shape.sparse_dim, 0, &w.made)),
+              *values = work_new(&w, dtype, dense_dim + 1, sizes);
+  WORK_DO(&w, coo_new(cx, shape, indices, values, true, out));
+  return work_end(&w);
 }
 
 rush_status coo_positions(call_ctx *cx, const rush_tensor *t, const int *dims, int n,

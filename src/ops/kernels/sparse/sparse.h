@@ -12,7 +12,8 @@
 #ifndef RUSH_OPS_SPARSE_H
 #define RUSH_OPS_SPARSE_H
 
-#include "ops/call/call.h"
+#include "ops/kernels/nn.h"
+#include "ops/kernels/work.h"
 #include "tensor/sparse.h"
 
 /* Run a call with the sparse argument `first`: by its entry's kernel, by `taken`, or refuse it. */
@@ -28,10 +29,9 @@ typedef struct sparse_shape {
   const int64_t *sizes;
 } sparse_shape;
 
-/* Make a COO tensor of indices and values; both are stolen, and may be NULL after a failure `st`,
- * which is returned. */
-rush_status coo_new_steal(call_ctx *cx, rush_status st, sparse_shape shape, rush_tensor *indices,
-                          rush_tensor *values, bool is_coalesced, rush_tensor **out) RUSH_CHECKED;
+/* Make a COO tensor of indices and values, both retained. */
+rush_status coo_new(call_ctx *cx, sparse_shape shape, rush_tensor *indices, rush_tensor *values,
+                    bool is_coalesced, rush_tensor **out) RUSH_CHECKED;
 /* Make a COO tensor without elements. */
 rush_status coo_new_empty(call_ctx *cx, int dtype, sparse_shape shape,
                           rush_tensor **out) RUSH_CHECKED;
@@ -70,15 +70,8 @@ rush_status pick_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at,
 /* Reshape t, without a copy if possible. */
 rush_status reshaped(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes,
                      rush_tensor **out) RUSH_CHECKED;
-/* Run an operator of the table with one result. */
-rush_status apply(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
-                  uint32_t n_args, rush_tensor **out) RUSH_CHECKED;
 /* Convert to `dtype`; t itself if it has it. */
 rush_status as_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out) RUSH_CHECKED;
-static inline rush_value tensor_value(rush_tensor *t)
-{
-  return (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = t};
-}
 /* Refuse a tensor of another layout: "coalesce expected sparse coordinate tensor layout but got
  * Strided". */
 rush_status need_coo(call_ctx *cx, const rush_tensor *t, const char *what) RUSH_CHECKED;

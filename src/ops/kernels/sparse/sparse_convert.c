@@ -11,9 +11,9 @@
 /* Compute the order that sorts positions, stably: int64 [nnz]. */
 static rush_status sorting_order(call_ctx *cx, rush_tensor *positions, rush_tensor **out)
 {
-  const rush_value args[4] = {tensor_value(positions), value_bool(true), value_int(0),
+  const rush_value args[4] = {nn_arg(positions), value_bool(true), value_int(0),
                               value_bool(false)};
-  return apply(cx, "aten::argsort", "stable", args, 4, out);
+  return nn_invoke(cx, "aten::argsort", "stable", args, 4, out);
 }
 
 /* Number the distinct positions: group[k] for the k-th in order; returns the number of groups. */
@@ -41,51 +41,46 @@ static rush_status take_groups(call_ctx *cx, const int64_t *from, int64_t *to, c
   return RUSH_OK;
 }
 
-typedef struct coalescing {
-  rush_tensor *positions, *order, *group, *sorted, *indices, *values;
-} coalescing;
-
-static rush_status coalesce_parts(call_ctx *cx, const rush_tensor *t, coalescing *w)
+/* Make the parts of a coalesced t. */
+static rush_status coalesce_parts(work *w, const rush_tensor *t, rush_tensor **indices,
+                                  rush_tensor **values)
 {
+  call_ctx *cx = w->cx;
   const sparse_parts *p = tensor_sparse(t);
-  const int64_t nnz = sparse_nnz(p);
-  TRY(coo_all_positions(cx, t, &w->positions));
-  TRY(sorting_order(cx, w->positions, &w->order));
-  TRY(tensor_new(cx, RUSH_INT64, 1, &nnz, &w->group));
-  const int64_t n = number_groups(cx, w->positions->data, w->order->data, nnz, w->group->data);
+  const int64_t nnz = sparse_nnz(p), *from = p->indices->data;
+  rush_tensor *positions = WORK_MAKE(w, coo_all_positions(cx, t, &w->made)),
+              *order = WORK_MAKE(w, sorting_order(cx, positions, &w->made)),
+              *group = work_new(w, RUSH_INT64, 1, &nnz);
+  TRY(w->st);
+  const int64_t n = number_groups(cx, positions->data, order->data, nnz, group->data);
   TRY(call_poll(cx));
-  TRY(coo_new_indices(cx, p->sparse_dim, n, &w->indices));
+  *indices = WORK_MAKE(w, coo_new_indices(cx, p->sparse_dim, n, &w->made));
   for (int64_t d = 0; d < p->sparse_dim; d++)
-    TRY(take_groups(cx, (const int64_t *)p->indices->data + d * nnz,
-                    (int64_t *)w->indices->data + d * n, w->order->data, w->group->data, nnz));
-  TRY(pick_rows(cx, p->values, w->order, &w->sorted));
-  return sum_rows(cx, w->sorted, w->group, n, &w->values);
+    WORK_DO(w, take_groups(cx, from + d * nnz, (int64_t *)(*indices)->data + d * n, order->data,
+                           group->data, nnz));
+  rush_tensor *sorted = WORK_MAKE(w, pick_rows(cx, p->values, order, &w->made));
+  *values = WORK_MAKE(w, sum_rows(cx, sorted, group, n, &w->made));
+  return w->st;
 }
 
 rush_status coo_coalesce(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
-  coalescing w = {0};
-  const sparse_parts *p = tensor_sparse(t);
-  if (p->is_coalesced) {
+  rush_tensor *indices = NULL, *values = NULL;
+  if (tensor_sparse(t)->is_coalesced) {
     *out = tensor_retain(t);
     return RUSH_OK;
   }
-  rush_status st = coalesce_parts(cx, t, &w);
-  tensor_release(w.positions);
-  tensor_release(w.order);
-  tensor_release(w.group);
-  tensor_release(w.sorted);
-  return coo_new_steal(cx, st, shape_of_sparse(t), w.indices, w.values, true, out);
+  work w = work_begin_part(cx);
+  WORK_DO(&w, coalesce_parts(&w, t, &indices, &values));
+  WORK_DO(&w, coo_new(cx, shape_of_sparse(t), indices, values, true, out));
+  return work_end(&w);
 }
 
 rush_kernel kernel_sparse_coalesce;
 rush_status kernel_sparse_coalesce(rush_call *c)
 {
-  rush_tensor *r;
   TRY(need_coo(c->cx, call_tensor(c, 0), "coalesce"));
-  TRY(coo_coalesce(c->cx, call_tensor(c, 0), &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return coo_coalesce(c->cx, call_tensor(c, 0), call_result(c, 0));
 }
 
 /* -- Compressed rows and coordinates ----------------------------------------------------------- */
@@ -115,32 +110,27 @@ static bool rows_are_sorted(const call_ctx *cx, const int64_t *rows, const int64
 rush_status sparse_to_coo(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
-  rush_tensor *crow, *columns, *indices = NULL;
   if (p->layout == LAYOUT_COO) {
     *out = tensor_retain(t);
     return RUSH_OK;
   }
   if (sparse_batch_dims(p))
     return call_unsupported(cx, "batches of torch.sparse_csr matrices in this operator");
-  TRY(as_dtype(cx, p->crow, RUSH_INT64, &crow));
-  rush_status st = as_dtype(cx, p->indices, RUSH_INT64, &columns);
-  if (st != RUSH_OK) {
-    tensor_release(crow);
-    return st;
-  }
   const int64_t nnz = sparse_nnz(p);
   bool is_sorted = false;
-  st = coo_new_indices(cx, 2, nnz, &indices);
-  if (st == RUSH_OK) {
-    int64_t *rows = indices->data;
-    st = expand_rows(cx, crow->data, t->sizes[0], rows);
+  work w = work_begin_part(cx);
+  rush_tensor *crow = WORK_MAKE(&w, as_dtype(cx, p->crow, RUSH_INT64, &w.made)),
+              *columns = WORK_MAKE(&w, as_dtype(cx, p->indices, RUSH_INT64, &w.made)),
+              *indices = WORK_MAKE(&w, coo_new_indices(cx, 2, nnz, &w.made));
+  int64_t *rows = indices->data;
+  WORK_DO(&w, expand_rows(cx, crow->data, t->sizes[0], rows));
+  if (w.st == RUSH_OK) {
     memcpy(rows + nnz, columns->data, (size_t)nnz * sizeof *rows);
-    is_sorted = st == RUSH_OK && rows_are_sorted(cx, rows, rows + nnz, nnz);
+    is_sorted = rows_are_sorted(cx, rows, rows + nnz, nnz);
   }
-  tensor_release(crow);
-  tensor_release(columns);
-  return coo_new_steal(cx, st, (sparse_shape){t->n_dims, 2, t->sizes}, indices,
-                       tensor_retain(p->values), is_sorted, out);
+  WORK_DO(&w, coo_new(cx, (sparse_shape){t->n_dims, 2, t->sizes}, indices, p->values, is_sorted,
+                      out));
+  return work_end(&w);
 }
 
 /* Count: starts[i + 1] is the number of elements whose coordinate is at most i. */
@@ -163,49 +153,40 @@ rush_status coo_starts(call_ctx *cx, const rush_tensor *t, int dim, rush_tensor 
 {
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), size = t->sizes[dim], n = size + (size < INT64_MAX);
-  rush_tensor *starts;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &starts)); /* no memory holds INT64_MAX of them */
-  rush_status st =
-    count_up_to(cx, (const int64_t *)p->indices->data + dim * nnz, nnz, starts->data, size);
-  if (st != RUSH_OK)
-    tensor_release(starts);
-  else
-    *out = starts;
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *starts = work_new(&w, RUSH_INT64, 1, &n); /* no memory holds INT64_MAX of them */
+  WORK_DO(&w, count_up_to(cx, (const int64_t *)p->indices->data + dim * nnz, nnz, starts->data,
+                          size));
+  return work_end_with(&w, starts, out);
 }
 
-static rush_status compress(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
+/* Make compressed rows of coalesced coordinates. */
+static rush_status compress(work *w, const rush_tensor *t, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p);
-  rush_tensor *crow, *columns = NULL;
-  TRY(coo_starts(cx, t, 0, &crow));
-  rush_status st = tensor_new(cx, RUSH_INT64, 1, &nnz, &columns);
-  if (st == RUSH_OK) {
-    memcpy(columns->data, (const int64_t *)p->indices->data + nnz, (size_t)nnz * sizeof(int64_t));
-    crow->st->read_only = columns->st->read_only = true;
-    const sparse_parts made = {
-      .layout = LAYOUT_CSR, .sparse_dim = 2, .crow = crow, .indices = columns, .values = p->values};
-    st = sparse_new(cx, &made, t->n_dims, t->sizes, out);
-  }
-  tensor_release(crow);
-  tensor_release(columns);
-  return st;
+  rush_tensor *crow = WORK_MAKE(w, coo_starts(w->cx, t, 0, &w->made)),
+              *columns = work_new(w, RUSH_INT64, 1, &nnz);
+  TRY(w->st);
+  memcpy(columns->data, (const int64_t *)p->indices->data + nnz, (size_t)nnz * sizeof(int64_t));
+  crow->st->read_only = columns->st->read_only = true;
+  const sparse_parts made = {
+    .layout = LAYOUT_CSR, .sparse_dim = 2, .crow = crow, .indices = columns, .values = p->values};
+  return sparse_new(w->cx, &made, t->n_dims, t->sizes, out);
 }
 
 rush_status sparse_to_csr(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
-  rush_tensor *sorted;
   if (tensor_sparse(t)->sparse_dim != 2)
     return call_fail(cx,
                      "Only tensors with two sparse dimensions can be converted to the SparseCsr "
                      "layout, got self with %d sparse "
                      "dimensions.",
                      tensor_sparse(t)->sparse_dim);
-  TRY(coo_coalesce(cx, t, &sorted));
-  rush_status st = compress(cx, sorted, out);
-  tensor_release(sorted);
-  return st;
+  work w = work_begin_part(cx);
+  const rush_tensor *sorted = WORK_MAKE(&w, coo_coalesce(cx, t, &w.made));
+  WORK_DO(&w, compress(&w, sorted, out));
+  return work_end(&w);
 }
 
 /* -- To dense ---------------------------------------------------------------------------------- */
@@ -218,23 +199,20 @@ static rush_status csr_positions(call_ctx *cx, const rush_tensor *t, rush_tensor
   const int batch = sparse_batch_dims(p);
   const int64_t n_rows = t->sizes[batch], n_columns = t->sizes[batch + 1], nnz = sparse_nnz(p),
                 n = p->indices->n_elems;
-  rush_tensor *crow, *columns = NULL;
-  TRY(as_dtype(cx, p->crow, RUSH_INT64, &crow));
-  rush_status st = as_dtype(cx, p->indices, RUSH_INT64, &columns);
-  if (st == RUSH_OK && (st = tensor_new(cx, RUSH_INT64, 1, &n, out)) == RUSH_OK) {
-    const int64_t *at = crow->data, *column = columns->data;
-    int64_t *to = (*out)->data;
-    for (int64_t b = 0; nnz && b < n / nnz && st == RUSH_OK; b++) {
-      st = expand_rows(cx, at + b * (n_rows + 1), n_rows, to + b * nnz);
-      for (int64_t k = b * nnz; k < (b + 1) * nnz && st == RUSH_OK; k++) {
-        to[k] = (b * n_rows + to[k]) * n_columns + column[k];
-        st = call_poll_at(cx, k);
-      }
+  work w = work_begin_part(cx);
+  rush_tensor *crow = WORK_MAKE(&w, as_dtype(cx, p->crow, RUSH_INT64, &w.made)),
+              *columns = WORK_MAKE(&w, as_dtype(cx, p->indices, RUSH_INT64, &w.made)),
+              *positions = work_new(&w, RUSH_INT64, 1, &n);
+  const int64_t *at = crow->data, *column = columns->data;
+  int64_t *to = positions->data;
+  for (int64_t b = 0; nnz && b < n / nnz && w.st == RUSH_OK; b++) {
+    w.st = expand_rows(cx, at + b * (n_rows + 1), n_rows, to + b * nnz);
+    for (int64_t k = b * nnz; k < (b + 1) * nnz && w.st == RUSH_OK; k++) {
+      to[k] = (b * n_rows + to[k]) * n_columns + column[k];
+      w.st = call_poll_at(cx, k);
     }
   }
-  tensor_release(crow);
-  tensor_release(columns);
-  return st;
+  return work_end_with(&w, positions, out);
 }
 
 rush_status sparse_to_dense(call_ctx *cx, rush_tensor *t, rush_tensor **out)
@@ -243,57 +221,44 @@ rush_status sparse_to_dense(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   const int n_first = p->layout == LAYOUT_COO ? p->sparse_dim : sparse_batch_dims(p) + 2,
             n_dense = t->n_dims - n_first;
   int64_t n = 1, sizes[TENSOR_MAX_DIMS] = {p->indices->n_elems};
-  rush_tensor *positions = NULL, *rows = NULL, *sum = NULL;
   for (int i = 0; i < n_first; i++)
     n *= t->sizes[i];
   if (p->layout == LAYOUT_COO)
     sizes[0] = sparse_nnz(p);
   memcpy(sizes + 1, t->sizes + n_first, (size_t)n_dense * sizeof *sizes);
-  rush_status st = p->layout == LAYOUT_COO ? coo_all_positions(cx, t, &positions)
-                                           : csr_positions(cx, t, &positions);
-  if (st == RUSH_OK)
-    st = reshaped(cx, p->values, 1 + n_dense, sizes, &rows);
-  if (st == RUSH_OK)
-    st = sum_rows(cx, rows, positions, n, &sum);
-  if (st == RUSH_OK)
-    st = reshaped(cx, sum, t->n_dims, t->sizes, out);
-  tensor_release(positions);
-  tensor_release(rows);
-  tensor_release(sum);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *positions =
+                WORK_MAKE(&w, p->layout == LAYOUT_COO ? coo_all_positions(cx, t, &w.made)
+                                                      : csr_positions(cx, t, &w.made)),
+              *rows = WORK_MAKE(&w, reshaped(cx, p->values, 1 + n_dense, sizes, &w.made)),
+              *sum = WORK_MAKE(&w, sum_rows(cx, rows, positions, n, &w.made));
+  WORK_DO(&w, reshaped(cx, sum, t->n_dims, t->sizes, out));
+  return work_end(&w);
 }
 
 /* to_dense, _to_dense: (self, dtype, masked_grad). */
 rush_kernel kernel_sparse_to_dense, kernel_dense_to_dense;
 rush_status kernel_sparse_to_dense(rush_call *c)
 {
-  rush_tensor *r;
   if (!call_is_none(c, 1) && call_int(c, 1) != call_tensor(c, 0)->dtype)
     return call_fail(c->cx, "dtype argument is not supported by sparse_to_dense");
-  TRY(sparse_to_dense(c->cx, call_tensor(c, 0), &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return sparse_to_dense(c->cx, call_tensor(c, 0), call_result(c, 0));
 }
 rush_status kernel_dense_to_dense(rush_call *c)
 {
-  rush_tensor *r;
-  TRY(as_dtype(c->cx, call_tensor(c, 0), call_dtype_or(c, 1, call_tensor(c, 0)->dtype), &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return as_dtype(c->cx, call_tensor(c, 0), call_dtype_or(c, 1, call_tensor(c, 0)->dtype),
+                  call_result(c, 0));
 }
 
 /* -- From dense -------------------------------------------------------------------------------- */
 
 /* Find which rows of [n, elements] have a nonzero element: bool [n]. */
-static rush_status rows_in_use(call_ctx *cx, rush_tensor *rows, rush_tensor **out)
+static rush_tensor *rows_in_use(work *w, rush_tensor *rows)
 {
-  rush_tensor *used;
-  const rush_value zero[2] = {tensor_value(rows), value_int(0)};
-  TRY(apply(cx, "aten::ne", "Scalar", zero, 2, &used));
-  const rush_value any[3] = {tensor_value(used), value_int(1), value_bool(false)};
-  rush_status st = apply(cx, "aten::any", "dim", any, 3, out);
-  tensor_release(used);
-  return st;
+  const rush_value zero[2] = {nn_arg(rows), value_int(0)};
+  const rush_value any[3] = {nn_arg(work_invoke(w, "aten::ne", "Scalar", zero, 2)), value_int(1),
+                             value_bool(false)};
+  return work_invoke(w, "aten::any", "dim", any, 3);
 }
 
 /* Convert positions[n] to row-major coordinates in indices [n_dims, n]. */
@@ -311,58 +276,42 @@ static rush_status unravel(call_ctx *cx, const int64_t *positions, int64_t n, in
   return RUSH_OK;
 }
 
-typedef struct finding {
-  rush_tensor *rows, *used, *found, *at, *indices, *picked, *values;
-} finding;
-
-static rush_status find_elements(call_ctx *cx, rush_tensor *t, int sparse_dim, finding *w)
+rush_status dense_to_coo(call_ctx *cx, rush_tensor *t, int sparse_dim, rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS + 1], flat[2] = {1, 1};
   for (int i = 0; i < t->n_dims; i++)
     flat[i >= sparse_dim] *= t->sizes[i];
-  TRY(reshaped(cx, t, 2, flat, &w->rows));
-  TRY(rows_in_use(cx, w->rows, &w->used));
-  const rush_value nonzero = tensor_value(w->used);
-  TRY(apply(cx, "aten::nonzero", "", &nonzero, 1, &w->found));
-  sizes[0] = w->found->n_elems;
-  TRY(reshaped(cx, w->found, 1, sizes, &w->at));
-  TRY(coo_new_indices(cx, sparse_dim, sizes[0], &w->indices));
-  TRY(unravel(cx, w->at->data, sizes[0], sparse_dim, t->sizes, w->indices->data));
-  TRY(pick_rows(cx, w->rows, w->at, &w->picked));
+  work w = work_begin_part(cx);
+  rush_tensor *rows = WORK_MAKE(&w, reshaped(cx, t, 2, flat, &w.made));
+  const rush_value used = nn_arg(rows_in_use(&w, rows));
+  rush_tensor *found = work_invoke(&w, "aten::nonzero", "", &used, 1);
+  sizes[0] = found->n_elems;
+  rush_tensor *at = WORK_MAKE(&w, reshaped(cx, found, 1, sizes, &w.made)),
+              *indices = WORK_MAKE(&w, coo_new_indices(cx, sparse_dim, sizes[0], &w.made));
+  WORK_DO(&w, unravel(cx, at->data, sizes[0], sparse_dim, t->sizes, indices->data));
+  rush_tensor *picked = WORK_MAKE(&w, pick_rows(cx, rows, at, &w.made));
   for (int i = sparse_dim; i < t->n_dims; i++)
     sizes[1 + i - sparse_dim] = t->sizes[i];
-  return reshaped(cx, w->picked, 1 + t->n_dims - sparse_dim, sizes, &w->values);
-}
-
-rush_status dense_to_coo(call_ctx *cx, rush_tensor *t, int sparse_dim, rush_tensor **out)
-{
-  finding w = {0};
-  rush_status st = find_elements(cx, t, sparse_dim, &w);
-  tensor_release(w.rows);
-  tensor_release(w.used);
-  tensor_release(w.found);
-  tensor_release(w.at);
-  tensor_release(w.picked);
-  return coo_new_steal(cx, st, (sparse_shape){t->n_dims, sparse_dim, t->sizes}, w.indices, w.values,
-                       true, out);
+  rush_tensor *values =
+    WORK_MAKE(&w, reshaped(cx, picked, 1 + t->n_dims - sparse_dim, sizes, &w.made));
+  WORK_DO(&w, coo_new(cx, (sparse_shape){t->n_dims, sparse_dim, t->sizes}, indices, values, true,
+                      out));
+  return work_end(&w);
 }
 
 static rush_status return_dense_as_csr(rush_call *c, int sparse_dim)
 {
-  rush_tensor *coo, *csr;
-  TRY(dense_to_coo(c->cx, call_tensor(c, 0), sparse_dim, &coo));
-  rush_status st = sparse_to_csr(c->cx, coo, &csr);
-  tensor_release(coo);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, csr);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *coo = WORK_MAKE(&w, dense_to_coo(c->cx, call_tensor(c, 0), sparse_dim, &w.made));
+  WORK_DO(&w, sparse_to_csr(c->cx, coo, call_result(c, 0)));
+  return work_end(&w);
 }
 
 /* to_sparse_csr(self, dense_dim) */
 rush_kernel kernel_to_sparse_csr;
 static rush_status to_csr(rush_call *c, uint32_t dense_arg)
 {
-  rush_tensor *t = call_tensor(c, 0), *r;
+  rush_tensor *t = call_tensor(c, 0);
   const int64_t dense_dim = call_int_or(c, dense_arg, 0);
   if (tensor_layout(t) != LAYOUT_STRIDED && !call_is_none(c, dense_arg))
     return call_fail(c->cx, "dense_dim argument is not allowed for a sparse tensor");
@@ -370,11 +319,8 @@ static rush_status to_csr(rush_call *c, uint32_t dense_arg)
     call_return_arg(c, 0, 0);
     return RUSH_OK;
   }
-  if (tensor_layout(t) == LAYOUT_COO) {
-    TRY(sparse_to_csr(c->cx, t, &r));
-    call_return_steal(c, 0, r);
-    return RUSH_OK;
-  }
+  if (tensor_layout(t) == LAYOUT_COO)
+    return sparse_to_csr(c->cx, t, call_result(c, 0));
   if (dense_dim < 0 || t->n_dims - dense_dim < 2)
     return call_fail(c->cx,
                      "to_sparse_csr: expected a dense tensor of at least 2 dimensions besides %lld "
@@ -390,20 +336,18 @@ rush_status kernel_to_sparse_csr(rush_call *c) { return to_csr(c, 1); }
 rush_kernel kernel_to_sparse_dim, kernel_to_sparse;
 static rush_status to_coo(rush_call *c, int64_t sparse_dim)
 {
-  rush_tensor *t = call_tensor(c, 0), *r;
+  rush_tensor *t = call_tensor(c, 0);
   const int most = t->n_dims;
   if (sparse_dim < (most > 0) || sparse_dim > most)
     return call_fail(c->cx, "sparse_dim argument must be in [%d,%d] range, but %lld is given",
                      most > 0, most, (long long)sparse_dim);
-  TRY(dense_to_coo(c->cx, t, (int)sparse_dim, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return dense_to_coo(c->cx, t, (int)sparse_dim, call_result(c, 0));
 }
 
 /* Convert a sparse tensor to coordinates of sparse_dim, or of as many as it has. */
 static rush_status sparse_as_coo(rush_call *c, int64_t sparse_dim)
 {
-  rush_tensor *t = call_tensor(c, 0), *r;
+  rush_tensor *t = call_tensor(c, 0);
   if (tensor_layout(t) == LAYOUT_COO && sparse_dim < 0) {
     call_return_arg(c, 0, 0);
     return RUSH_OK;
@@ -413,9 +357,7 @@ static rush_status sparse_as_coo(rush_call *c, int64_t sparse_dim)
                      "to_sparse: conversion from %s to Sparse with sparse_dim argument "
                      "!=self.sparse_dim() is not supported",
                      tensor_layout_word(t));
-  TRY(sparse_to_coo(c->cx, t, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return sparse_to_coo(c->cx, t, call_result(c, 0));
 }
 rush_status kernel_to_sparse_dim(rush_call *c)
 {

@@ -23,7 +23,7 @@ static rush_status sparse_options(rush_call *c, uint32_t at, int layout, int oth
 static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, int n_dims,
                             const int64_t *sizes, rush_value is_coalesced)
 {
-  rush_tensor *values, *r;
+  rush_tensor *values;
   int dtype;
   const sparse_parts p = {.layout = LAYOUT_COO,
                           .is_coalesced = is_coalesced.tag == RUSH_TAG_BOOL && is_coalesced.as.b,
@@ -35,10 +35,8 @@ static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, in
   TRY(as_dtype(c->cx, call_tensor(c, indices + 1), dtype, &values));
   sparse_parts with = p;
   with.values = values;
-  rush_status st = sparse_new_checked(c->cx, &with, n_dims, sizes, &r);
+  rush_status st = sparse_new_checked(c->cx, &with, n_dims, sizes, call_result(c, 0));
   tensor_release(values);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
   return st;
 }
 
@@ -127,15 +125,12 @@ static rush_status make_empty(rush_call *c, uint32_t size_arg, uint32_t options,
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   int n = call_ints(c, size_arg, sizes, TENSOR_MAX_DIMS), dtype;
-  rush_tensor *r;
   if (n < 0)
     return call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
   sparse_dim = sparse_dim < 0 ? n : sparse_dim;
   TRY(check_dims(c->cx, sparse_dim, dense_dim, n));
   TRY(sparse_options(c, options, LAYOUT_COO, RUSH_FLOAT32, &dtype));
-  TRY(coo_new_empty(c->cx, dtype, (sparse_shape){n, (int)sparse_dim, sizes}, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return coo_new_empty(c->cx, dtype, (sparse_shape){n, (int)sparse_dim, sizes}, call_result(c, 0));
 }
 
 /* sparse_coo_tensor.size(size, *, dtype, layout, device, pin_memory) */
@@ -175,16 +170,14 @@ static rush_status check_compressed_layout(rush_call *c, uint32_t at)
 
 static rush_status make_csr(rush_call *c, uint32_t options, int n_dims, const int64_t *sizes)
 {
-  rush_tensor *values, *r;
+  rush_tensor *values;
   int dtype;
   sparse_parts p = {.layout = LAYOUT_CSR, .crow = call_tensor(c, 0), .indices = call_tensor(c, 1)};
   TRY(sparse_options(c, options, LAYOUT_CSR, call_tensor(c, 2)->dtype, &dtype));
   TRY(as_dtype(c->cx, call_tensor(c, 2), dtype, &values));
   p.values = values;
-  rush_status st = sparse_new_checked(c->cx, &p, n_dims, sizes, &r);
+  rush_status st = sparse_new_checked(c->cx, &p, n_dims, sizes, call_result(c, 0));
   tensor_release(values);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
   return st;
 }
 
@@ -290,10 +283,7 @@ rush_status kernel_validate_sparse_compressed(rush_call *c)
 
 static rush_status return_alias(rush_call *c, const rush_tensor *part)
 {
-  rush_tensor *a;
-  TRY(tensor_alias(c->cx, part, &a));
-  call_return_steal(c, 0, a);
-  return RUSH_OK;
+  return tensor_alias(c->cx, part, call_result(c, 0));
 }
 
 static rush_status need_coalesced(rush_call *c, const char *what)

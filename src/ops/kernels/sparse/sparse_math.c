@@ -17,7 +17,7 @@ static rush_status on_values(rush_call *c, const rush_tensor *t, uint32_t at, ru
   if (c->n_args > MOST_ARGS)
     return call_unsupported(c->cx, "%s of a sparse tensor", c->op->schema->name);
   memcpy(args, c->args, c->n_args * sizeof *args);
-  args[at] = tensor_value(tensor_sparse(t)->values);
+  args[at] = nn_arg(tensor_sparse(t)->values);
   TRY(op_invoke(c->cx, c->op, args, c->n_args, &made, 1));
   rush_status st = sparse_with_values(c->cx, t, made.as.tensor, out);
   value_release(made);
@@ -27,24 +27,18 @@ static rush_status on_values(rush_call *c, const rush_tensor *t, uint32_t at, ru
 rush_kernel kernel_sparse_on_values, kernel_sparse_unary, kernel_sparse_pow, kernel_sparse_div;
 rush_status kernel_sparse_on_values(rush_call *c)
 {
-  rush_tensor *r;
-  TRY(on_values(c, call_tensor(c, 0), 0, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return on_values(c, call_tensor(c, 0), 0, call_result(c, 0));
 }
 
 /* f(a) + f(b) is not f(a + b): duplicates are added first. */
 rush_status kernel_sparse_unary(rush_call *c)
 {
-  rush_tensor *t, *r;
   if (tensor_layout(call_tensor(c, 0)) == LAYOUT_CSR)
     return kernel_sparse_on_values(c);
-  TRY(coo_coalesce(c->cx, call_tensor(c, 0), &t));
-  rush_status st = on_values(c, t, 0, &r);
-  tensor_release(t);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
-  return st;
+  work w = work_begin(c);
+  const rush_tensor *t = WORK_MAKE(&w, coo_coalesce(c->cx, call_tensor(c, 0), &w.made));
+  WORK_DO(&w, on_values(c, t, 0, call_result(c, 0)));
+  return work_end(&w);
 }
 
 rush_status kernel_sparse_pow(rush_call *c)
@@ -68,16 +62,14 @@ static bool is_one_number(const rush_call *c, uint32_t i)
 static rush_status with_number(rush_call *c, rush_tensor *t, uint32_t at, rush_tensor **out)
 {
   const rush_tensor *number = call_tensor(c, 1 - at);
-  rush_tensor *values, *wide;
   if (t->n_dims || !number || number->h.flags & TENSOR_WRAPPED_NUMBER)
     return on_values(c, t, at, out);
-  TRY(as_dtype(c->cx, tensor_sparse(t)->values, dtype_promote(t->dtype, number->dtype), &values));
-  rush_status st = sparse_with_values(c->cx, t, values, &wide);
-  tensor_release(values);
-  TRY(st);
-  st = on_values(c, wide, at, out);
-  tensor_release(wide);
-  return st;
+  const int dtype = dtype_promote(t->dtype, number->dtype);
+  work w = work_begin(c);
+  rush_tensor *values = WORK_MAKE(&w, as_dtype(c->cx, tensor_sparse(t)->values, dtype, &w.made)),
+              *wide = WORK_MAKE(&w, sparse_with_values(c->cx, t, values, &w.made));
+  WORK_DO(&w, on_values(c, wide, at, out));
+  return work_end(&w);
 }
 
 rush_status kernel_sparse_div(rush_call *c)
@@ -105,13 +97,6 @@ typedef struct merge {
   int64_t n;
 } merge;
 
-static void merge_free(merge *m)
-{
-  tensor_release(m->at[0]);
-  tensor_release(m->at[1]);
-  tensor_release(m->indices);
-}
-
 static const int64_t *coordinates(const rush_tensor *t) { return tensor_sparse(t)->indices->data; }
 static int64_t nnz_of(const rush_tensor *t) { return sparse_nnz(tensor_sparse(t)); }
 
@@ -126,12 +111,13 @@ static int compare_coordinates(const int64_t *a, int64_t n_a, int64_t i, const i
 }
 
 /* Compute the union: each element's place in at[], and their number. */
-static rush_status merge_places(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
+static rush_status merge_places(work *w, const rush_tensor *a, const rush_tensor *b, merge *m)
 {
   const int64_t n_a = nnz_of(a), n_b = nnz_of(b), *p = coordinates(a), *q = coordinates(b);
   const int n_dims = tensor_sparse(a)->sparse_dim;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n_a, &m->at[0]));
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n_b, &m->at[1]));
+  m->at[0] = work_new(w, RUSH_INT64, 1, &n_a);
+  m->at[1] = work_new(w, RUSH_INT64, 1, &n_b);
+  TRY(w->st);
   int64_t *to_a = m->at[0]->data, *to_b = m->at[1]->data, i = 0, k = 0;
   for (m->n = 0; i < n_a || k < n_b; m->n++) {
     const int order = i == n_a   ? 1
@@ -141,23 +127,24 @@ static rush_status merge_places(call_ctx *cx, const rush_tensor *a, const rush_t
       to_a[i++] = m->n;
     if (order >= 0)
       to_b[k++] = m->n;
-    TRY(call_poll_at(cx, m->n));
+    TRY(call_poll_at(w->cx, m->n));
   }
   return RUSH_OK;
 }
 
 /* Make the coordinates of the union. */
-static rush_status merge_indices(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
+static rush_status merge_indices(work *w, const rush_tensor *a, const rush_tensor *b, merge *m)
 {
   const rush_tensor *from[2] = {a, b};
   const int n_dims = tensor_sparse(a)->sparse_dim;
-  TRY(coo_new_indices(cx, n_dims, m->n, &m->indices));
+  m->indices = WORK_MAKE(w, coo_new_indices(w->cx, n_dims, m->n, &w->made));
+  TRY(w->st);
   int64_t *to = m->indices->data;
   for (int which = 0; which < 2; which++) {
     const int64_t n = nnz_of(from[which]), *p = coordinates(from[which]), *at = m->at[which]->data;
     for (int d = 0; d < n_dims; d++)
       for (int64_t i = 0; i < n; i++) {
-        TRY(call_poll_at(cx, i));
+        TRY(call_poll_at(w->cx, i));
         to[d * m->n + at[i]] = p[d * n + i];
       }
   }
@@ -166,14 +153,14 @@ static rush_status merge_indices(call_ctx *cx, const rush_tensor *a, const rush_
 
 /* Compute the intersection of two coalesced tensors: pairs of matching elements, in at[0] and
  * at[1]. */
-static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
+static rush_status meet(work *w, const rush_tensor *a, const rush_tensor *b, merge *m)
 {
   const int64_t n_a = nnz_of(a), n_b = nnz_of(b), *p = coordinates(a), *q = coordinates(b);
   const int n_dims = tensor_sparse(a)->sparse_dim;
   const int64_t most = i64_min(n_a, n_b);
-  rush_tensor *pairs[2];
-  TRY(tensor_new(cx, RUSH_INT64, 1, &most, &m->at[0]));
-  TRY(tensor_new(cx, RUSH_INT64, 1, &most, &m->at[1]));
+  m->at[0] = work_new(w, RUSH_INT64, 1, &most);
+  m->at[1] = work_new(w, RUSH_INT64, 1, &most);
+  TRY(w->st);
   int64_t *to_a = m->at[0]->data, *to_b = m->at[1]->data, i = 0, k = 0;
   while (i < n_a && k < n_b) {
     const int order = compare_coordinates(p, n_a, i, q, n_b, k, n_dims);
@@ -183,20 +170,18 @@ static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b
     }
     i += order <= 0;
     k += order >= 0;
-    TRY(call_poll_at(cx, i + k));
+    TRY(call_poll_at(w->cx, i + k));
   }
-  TRY(coo_new_indices(cx, n_dims, m->n, &m->indices));
+  m->indices = WORK_MAKE(w, coo_new_indices(w->cx, n_dims, m->n, &w->made));
+  TRY(w->st);
   for (int d = 0; d < n_dims; d++)
     for (int64_t j = 0; j < m->n; j++) {
-      TRY(call_poll_at(cx, j));
+      TRY(call_poll_at(w->cx, j));
       ((int64_t *)m->indices->data)[d * m->n + j] = p[d * n_a + to_a[j]];
     }
-  for (int j = 0; j < 2; j++) {
-    TRY(tensor_narrow(cx, m->at[j], 0, 0, m->n, &pairs[j]));
-    tensor_release(m->at[j]);
-    m->at[j] = pairs[j];
-  }
-  return RUSH_OK;
+  for (int j = 0; j < 2; j++)
+    m->at[j] = WORK_MAKE(w, tensor_narrow(w->cx, m->at[j], 0, 0, m->n, &w->made));
+  return w->st;
 }
 
 /* -- Sums of two ------------------------------------------------------------------------------- */
@@ -217,47 +202,33 @@ static rush_status same_density(call_ctx *cx, const rush_tensor *a, const rush_t
 }
 
 /* Make values of the union: a's at their places, plus alpha times b's. */
-static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
-                              const merge *m, rush_tensor **out)
+static rush_tensor *add_values(work *w, rush_tensor *a, rush_tensor *b, rush_value alpha,
+                               const merge *m)
 {
   const int dtype = dtype_promote(a->dtype, b->dtype);
-  rush_tensor *x = NULL, *y = NULL, *sum = NULL, *same;
   if (dtype == RUSH_BOOL && nnz_of(a) && nnz_of(b))
-    return call_no_dtype(cx, "cadd_sparse", dtype);
-  rush_status st = as_dtype(cx, tensor_sparse(a)->values, dtype, &x);
-  if (st == RUSH_OK)
-    st = as_dtype(cx, tensor_sparse(b)->values, dtype, &y);
-  if (st == RUSH_OK)
-    st = sum_rows(cx, x, m->at[0], m->n, &sum);
-  const rush_value args[5] = {tensor_value(sum), value_int(0), tensor_value(m->at[1]),
-                              tensor_value(y), alpha};
-  if (st == RUSH_OK && y->n_elems &&
-      (st = apply(cx, "aten::index_add_", "", args, 5, &same)) == RUSH_OK)
-    tensor_release(same);
-  tensor_release(x);
-  tensor_release(y);
-  if (st != RUSH_OK)
-    tensor_release(sum);
-  else
-    *out = sum;
-  return st;
+    WORK_DO(w, call_no_dtype(w->cx, "cadd_sparse", dtype));
+  rush_tensor *x = WORK_MAKE(w, as_dtype(w->cx, tensor_sparse(a)->values, dtype, &w->made)),
+              *y = WORK_MAKE(w, as_dtype(w->cx, tensor_sparse(b)->values, dtype, &w->made)),
+              *sum = WORK_MAKE(w, sum_rows(w->cx, x, m->at[0], m->n, &w->made));
+  const rush_value args[5] = {nn_arg(sum), value_int(0), nn_arg(m->at[1]), nn_arg(y), alpha};
+  if (y->n_elems)
+    (void)work_invoke(w, "aten::index_add_", "", args, 5);
+  return sum;
 }
 
 static rush_status add_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                            rush_tensor **out)
 {
-  merge m = {0};
-  rush_tensor *values = NULL;
-  TRY(same_density(cx, a, b));
-  rush_status st = merge_places(cx, a, b, &m);
-  if (st == RUSH_OK)
-    st = merge_indices(cx, a, b, &m);
-  if (st == RUSH_OK)
-    st = add_values(cx, a, b, alpha, &m, &values);
   const bool both = tensor_sparse(a)->is_coalesced && tensor_sparse(b)->is_coalesced;
-  st = coo_new_steal(cx, st, shape_of_sparse(a), tensor_retain(m.indices), values, both, out);
-  merge_free(&m);
-  return st;
+  merge m = {0};
+  work w = work_begin_part(cx);
+  WORK_DO(&w, same_density(cx, a, b));
+  WORK_DO(&w, merge_places(&w, a, b, &m));
+  WORK_DO(&w, merge_indices(&w, a, b, &m));
+  rush_tensor *values = w.st == RUSH_OK ? add_values(&w, a, b, alpha, &m) : NULL;
+  WORK_DO(&w, coo_new(cx, shape_of_sparse(a), m.indices, values, both, out));
+  return work_end(&w);
 }
 
 typedef rush_status pair_fn(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
@@ -268,51 +239,40 @@ typedef rush_status pair_fn(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_v
 static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                                   pair_fn *fn, rush_tensor **out)
 {
-  rush_tensor *t[2] = {a, b}, *coo[2] = {NULL, NULL}, *sorted[2] = {NULL, NULL}, *made = NULL;
-  rush_status st = RUSH_OK;
-  for (int i = 0; i < 2 && st == RUSH_OK; i++)
-    if ((st = sparse_to_coo(cx, t[i], &coo[i])) == RUSH_OK)
-      st = coo_coalesce(cx, coo[i], &sorted[i]);
-  if (st == RUSH_OK)
-    st = fn(cx, sorted[0], sorted[1], alpha, &made);
-  if (st == RUSH_OK)
-    st = sparse_to_csr(cx, made, out);
+  rush_tensor *t[2] = {a, b};
+  work w = work_begin_part(cx);
   for (int i = 0; i < 2; i++) {
-    tensor_release(coo[i]);
-    tensor_release(sorted[i]);
+    t[i] = WORK_MAKE(&w, sparse_to_coo(cx, t[i], &w.made));
+    t[i] = WORK_MAKE(&w, coo_coalesce(cx, t[i], &w.made));
   }
-  tensor_release(made);
-  return st;
+  rush_tensor *made = WORK_MAKE(&w, fn(cx, t[0], t[1], alpha, &w.made));
+  WORK_DO(&w, sparse_to_csr(cx, made, out));
+  return work_end(&w);
 }
 
 /* Compute a + alpha * b if one is dense. */
 static rush_status add_dense(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                              rush_tensor **out)
 {
-  rush_tensor *dense;
-  TRY(sparse_to_dense(cx, tensor_sparse(a) ? a : b, &dense));
-  const rush_value args[3] = {tensor_value(tensor_sparse(a) ? dense : a),
-                              tensor_value(tensor_sparse(b) ? dense : b), alpha};
-  rush_status st = apply(cx, "aten::add", "Tensor", args, 3, out);
-  tensor_release(dense);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *dense = WORK_MAKE(&w, sparse_to_dense(cx, tensor_sparse(a) ? a : b, &w.made));
+  const rush_value args[3] = {nn_arg(tensor_sparse(a) ? dense : a),
+                              nn_arg(tensor_sparse(b) ? dense : b), alpha};
+  return work_end_with(&w, work_invoke(&w, "aten::add", "Tensor", args, 3), out);
 }
 
 static rush_status add_tensors(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value alpha)
 {
   const int x = tensor_layout(a), y = tensor_layout(b);
-  rush_tensor *r;
   if (x == LAYOUT_COO && y == LAYOUT_STRIDED)
     return call_fail(
       c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   if (x && y && x != y)
     return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them",
                             c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
-  TRY(!x || !y          ? add_dense(c->cx, a, b, alpha, &r)
-      : x == LAYOUT_COO ? add_coo(c->cx, a, b, alpha, &r)
-                        : by_coordinates(c->cx, a, b, alpha, add_coo, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return !x || !y          ? add_dense(c->cx, a, b, alpha, call_result(c, 0))
+      : x == LAYOUT_COO ? add_coo(c->cx, a, b, alpha, call_result(c, 0))
+                        : by_coordinates(c->cx, a, b, alpha, add_coo, call_result(c, 0));
 }
 
 rush_kernel kernel_sparse_add, kernel_sparse_sub, kernel_sparse_add_number;
@@ -344,10 +304,10 @@ rush_status kernel_sparse_add_number(rush_call *c)
 
 /* -- Products of two --------------------------------------------------------------------------- */
 
-static rush_status multiply(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
+static rush_tensor *multiply(work *w, rush_tensor *a, rush_tensor *b)
 {
-  const rush_value args[2] = {tensor_value(a), tensor_value(b)};
-  return apply(cx, "aten::mul", "Tensor", args, 2, out);
+  const rush_value args[2] = {nn_arg(a), nn_arg(b)};
+  return work_invoke(w, "aten::mul", "Tensor", args, 2);
 }
 
 /* Multiply two coalesced tensors. */
@@ -355,38 +315,28 @@ static rush_status mul_sorted(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush
                               rush_tensor **out)
 {
   merge m = {0};
-  rush_tensor *x = NULL, *y = NULL, *values = NULL;
   (void)unused;
   if (a->n_dims != b->n_dims || memcmp(a->sizes, b->sizes, a->n_dims * sizeof *a->sizes) != 0 ||
       tensor_sparse(a)->sparse_dim != tensor_sparse(b)->sparse_dim)
     return call_fail(cx, "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal "
                          "dimensionality, number of sparse "
                          "dimensions, and shape of sparse dimensions");
-  rush_status st = meet(cx, a, b, &m);
-  if (st == RUSH_OK)
-    st = pick_rows(cx, tensor_sparse(a)->values, m.at[0], &x);
-  if (st == RUSH_OK)
-    st = pick_rows(cx, tensor_sparse(b)->values, m.at[1], &y);
-  if (st == RUSH_OK)
-    st = multiply(cx, x, y, &values);
-  st = coo_new_steal(cx, st, shape_of_sparse(a), tensor_retain(m.indices), values, true, out);
-  tensor_release(x);
-  tensor_release(y);
-  merge_free(&m);
-  return st;
+  work w = work_begin_part(cx);
+  WORK_DO(&w, meet(&w, a, b, &m));
+  rush_tensor *x = WORK_MAKE(&w, pick_rows(cx, tensor_sparse(a)->values, m.at[0], &w.made)),
+              *y = WORK_MAKE(&w, pick_rows(cx, tensor_sparse(b)->values, m.at[1], &w.made)),
+              *values = multiply(&w, x, y);
+  WORK_DO(&w, coo_new(cx, shape_of_sparse(a), m.indices, values, true, out));
+  return work_end(&w);
 }
 
 static rush_status mul_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
 {
-  rush_tensor *x, *y;
-  TRY(coo_coalesce(cx, a, &x));
-  rush_status st = coo_coalesce(cx, b, &y);
-  if (st == RUSH_OK) {
-    st = mul_sorted(cx, x, y, value_none(), out);
-    tensor_release(y);
-  }
-  tensor_release(x);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *x = WORK_MAKE(&w, coo_coalesce(cx, a, &w.made)),
+              *y = WORK_MAKE(&w, coo_coalesce(cx, b, &w.made));
+  WORK_DO(&w, mul_sorted(cx, x, y, value_none(), out));
+  return work_end(&w);
 }
 
 /* Get the elements of a dense tensor, broadcast to t's sizes, at the coordinates of t: [nnz, dense
@@ -396,90 +346,71 @@ static rush_status pick_elements(call_ctx *cx, const rush_tensor *t, rush_tensor
 {
   const int n_sparse = tensor_sparse(t)->sparse_dim;
   int64_t sizes[TENSOR_MAX_DIMS + 1] = {1};
-  rush_tensor *all, *rows = NULL, *at = NULL;
   for (int i = 0; i < t->n_dims; i++)
     if (i < n_sparse)
       sizes[0] *= t->sizes[i];
     else
       sizes[1 + i - n_sparse] = t->sizes[i];
-  TRY(tensor_expand(cx, dense, t->n_dims, t->sizes, &all));
-  rush_status st = reshaped(cx, all, 1 + t->n_dims - n_sparse, sizes, &rows);
-  if (st == RUSH_OK)
-    st = coo_all_positions(cx, t, &at);
-  if (st == RUSH_OK)
-    st = pick_rows(cx, rows, at, out);
-  tensor_release(all);
-  tensor_release(rows);
-  tensor_release(at);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *all = WORK_MAKE(&w, tensor_expand(cx, dense, t->n_dims, t->sizes, &w.made)),
+              *rows = WORK_MAKE(&w, reshaped(cx, all, 1 + t->n_dims - n_sparse, sizes, &w.made)),
+              *at = WORK_MAKE(&w, coo_all_positions(cx, t, &w.made));
+  WORK_DO(&w, pick_rows(cx, rows, at, out));
+  return work_end(&w);
 }
 
 /* Multiply t's values by the dense elements at their places; t may be compressed rows. */
 static rush_status mul_dense(call_ctx *cx, rush_tensor *t, rush_tensor *dense, rush_tensor **out)
 {
-  rush_tensor *coo, *at = NULL, *values = NULL;
-  TRY(sparse_to_coo(cx, t, &coo));
-  rush_status st = pick_elements(cx, coo, dense, &at);
-  if (st == RUSH_OK)
-    st = multiply(cx, tensor_sparse(coo)->values, at, &values);
-  if (st == RUSH_OK)
-    st = sparse_with_values(cx, t, values, out);
-  tensor_release(coo);
-  tensor_release(at);
-  tensor_release(values);
-  return st;
+  work w = work_begin_part(cx);
+  const rush_tensor *coo = WORK_MAKE(&w, sparse_to_coo(cx, t, &w.made));
+  rush_tensor *at = WORK_MAKE(&w, pick_elements(cx, coo, dense, &w.made)),
+              *values = w.st == RUSH_OK ? multiply(&w, tensor_sparse(coo)->values, at) : NULL;
+  WORK_DO(&w, sparse_with_values(cx, t, values, out));
+  return work_end(&w);
 }
 
 rush_kernel kernel_sparse_mul;
 rush_status kernel_sparse_mul(rush_call *c)
 {
-  rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *r;
+  rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1);
   if (is_one_number(c, 1) || is_one_number(c, 0)) {
-    TRY(with_number(c, is_one_number(c, 1) ? a : b, is_one_number(c, 1) ? 0 : 1, &r));
+    TRY(
+      with_number(c, is_one_number(c, 1) ? a : b, is_one_number(c, 1) ? 0 : 1, call_result(c, 0)));
   } else if (!tensor_sparse(a) || !tensor_sparse(b)) {
-    TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, &r) : mul_dense(c->cx, b, a, &r));
+    TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, call_result(c, 0))
+                         : mul_dense(c->cx, b, a, call_result(c, 0)));
   } else if (tensor_layout(a) != tensor_layout(b)) {
     return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them",
                             c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
   } else {
-    TRY(tensor_layout(a) == LAYOUT_COO ? mul_coo(c->cx, a, b, &r)
-                                       : by_coordinates(c->cx, a, b, value_none(), mul_sorted, &r));
+    TRY(tensor_layout(a) == LAYOUT_COO
+          ? mul_coo(c->cx, a, b, call_result(c, 0))
+          : by_coordinates(c->cx, a, b, value_none(), mul_sorted, call_result(c, 0)));
   }
-  call_return_steal(c, 0, r);
   return RUSH_OK;
 }
 
 /* sparse_mask(self, mask): self's elements where mask has elements, in mask's layout and order. */
 rush_kernel kernel_sparse_mask;
-static rush_status mask_dense(call_ctx *cx, rush_tensor *t, rush_tensor *mask, rush_tensor **out)
-{
-  rush_tensor *coo, *values = NULL;
-  sizes_text a, b;
-  if (t->n_dims != mask->n_dims || memcmp(t->sizes, mask->sizes, t->n_dims * sizeof *t->sizes) != 0)
-    return call_fail(
-      cx, "sparse_mask(): operands have incompatible sizes; self has size %s but mask has size %s",
-      sizes_print(&a, t->n_dims, t->sizes), sizes_print(&b, mask->n_dims, mask->sizes));
-  TRY(sparse_to_coo(cx, mask, &coo));
-  rush_status st = pick_elements(cx, coo, t, &values);
-  if (st == RUSH_OK)
-    st = sparse_with_values(cx, mask, values, out);
-  tensor_release(coo);
-  tensor_release(values);
-  return st;
-}
 rush_status kernel_sparse_mask(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *mask = call_tensor(c, 1), *dense, *r;
+  rush_tensor *t = call_tensor(c, 0), *mask = call_tensor(c, 1);
+  sizes_text a, b;
   if (!tensor_sparse(mask))
     return call_fail(c->cx, "sparse_mask: expected a sparse mask, but got layout Strided");
-  TRY(tensor_sparse(t) ? sparse_to_dense(c->cx, t, &dense) : RUSH_OK);
-  if (!tensor_sparse(t))
-    dense = tensor_retain(t);
-  rush_status st = mask_dense(c->cx, dense, mask, &r);
-  tensor_release(dense);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *dense = tensor_sparse(t) ? WORK_MAKE(&w, sparse_to_dense(c->cx, t, &w.made)) : t;
+  if (t->n_dims != mask->n_dims || memcmp(t->sizes, mask->sizes, t->n_dims * sizeof *t->sizes) != 0)
+    WORK_DO(&w, call_fail(c->cx,
+                          "sparse_mask(): operands have incompatible sizes; self has size %s but "
+                          "mask has size %s",
+                          sizes_print(&a, t->n_dims, t->sizes),
+                          sizes_print(&b, mask->n_dims, mask->sizes)));
+  const rush_tensor *coo = WORK_MAKE(&w, sparse_to_coo(c->cx, mask, &w.made));
+  rush_tensor *values = WORK_MAKE(&w, pick_elements(c->cx, coo, dense, &w.made));
+  WORK_DO(&w, sparse_with_values(c->cx, mask, values, call_result(c, 0)));
+  return work_end(&w);
 }
 
 /* -- Sums over dimensions ---------------------------------------------------------------------- */
@@ -528,8 +459,8 @@ static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing 
     return RUSH_OK;
   }
   TRY(list_of_ints(cx, dims, n, &list));
-  const rush_value args[4] = {tensor_value(p->values), list, value_bool(false), s->dtype};
-  rush_status st = apply(cx, "aten::sum", "dim_IntList", args, 4, out);
+  const rush_value args[4] = {nn_arg(p->values), list, value_bool(false), s->dtype};
+  rush_status st = nn_invoke(cx, "aten::sum", "dim_IntList", args, 4, out);
   value_release(list);
   return st;
 }
@@ -541,69 +472,59 @@ static rush_status sum_sparse(call_ctx *cx, const rush_tensor *t, const summing 
   const int64_t nnz = nnz_of(t), *from = coordinates(t);
   int64_t sizes[TENSOR_MAX_DIMS];
   int n = 0;
-  rush_tensor *indices = NULL, *made;
   for (int i = 0; i < t->n_dims; i++)
     if (!s->over[i])
       sizes[n++] = t->sizes[i];
-  rush_status st = coo_new_indices(cx, s->n_left, nnz, &indices);
-  for (int i = 0; i < s->n_left && st == RUSH_OK; i++)
+  work w = work_begin_part(cx);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(cx, s->n_left, nnz, &w.made)), *made;
+  for (int i = 0; i < s->n_left && w.st == RUSH_OK; i++)
     memcpy((int64_t *)indices->data + i * nnz, from + s->left[i] * nnz, (size_t)nnz * sizeof *from);
-  TRY(coo_new_steal(cx, st, (sparse_shape){n, s->n_left, sizes}, indices, tensor_retain(values),
-                    false, &made));
-  st = coo_coalesce(cx, made, out);
-  tensor_release(made);
-  return st;
+  made = WORK_MAKE(&w, coo_new(cx, (sparse_shape){n, s->n_left, sizes}, indices, values, false,
+                               &w.made));
+  WORK_DO(&w, coo_coalesce(cx, made, out));
+  return work_end(&w);
 }
 
-static rush_status sum_over(rush_call *c, rush_tensor *t, summing *s, rush_tensor **out)
+static rush_status sum_over(call_ctx *cx, rush_tensor *t, summing *s, rush_tensor **out)
 {
-  rush_tensor *values;
   for (int i = 0; i < tensor_sparse(t)->sparse_dim; i++)
     if (!s->over[i])
       s->left[s->n_left++] = i;
-  TRY(sum_values(c->cx, t, s, &values));
-  if (s->n_left == 0) {
-    *out = values;
-    return RUSH_OK;
-  }
-  rush_status st = sum_sparse(c->cx, t, s, values, out);
-  tensor_release(values);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *values = WORK_MAKE(&w, sum_values(cx, t, s, &w.made));
+  if (s->n_left)
+    values = WORK_MAKE(&w, sum_sparse(cx, t, s, values, &w.made));
+  return work_end_with(&w, values, out);
 }
 
 /* Add dimensions of size 1 for the summed ones: a dense result is a view, a sparse one gets zeros
  * as coordinates. */
-static rush_status keep_dims(call_ctx *cx, const summing *s, int n_dims, rush_tensor **t)
+static rush_tensor *keep_dims(work *w, const summing *s, int n_dims, rush_tensor *t)
 {
   for (int i = 0; i < n_dims; i++) {
-    rush_tensor *wider;
+    const rush_value args[2] = {nn_arg(t), value_int(i)};
+    rush_tensor *was = t;
     if (!s->over[i])
       continue;
-    const rush_value args[2] = {tensor_value(*t), value_int(i)};
-    TRY(apply(cx, "aten::unsqueeze", "", args, 2, &wider));
-    tensor_release(*t);
-    *t = wider;
+    t = work_invoke(w, "aten::unsqueeze", "", args, 2);
+    work_drop(w, was);
   }
-  return RUSH_OK;
+  return t;
 }
 
 static rush_status sum(rush_call *c, uint32_t dims, uint32_t dtype, bool keep, bool widens)
 {
-  rush_tensor *t = call_tensor(c, 0), *coo, *r;
+  rush_tensor *t = call_tensor(c, 0);
   if (!tensor_sparse(t)) /* _sparse_sum takes anything */
     return need_coo(c->cx, t, "_indices");
   summing s = {.dtype = dtype < c->n_args ? c->args[dtype] : value_none()};
   TRY(read_dims(c, dims, t, &s));
   if (s.dtype.tag == RUSH_TAG_NONE && widens && dtype_class_of(t->dtype) <= DTYPE_INT)
     s.dtype = value_int(RUSH_INT64);
-  TRY(sparse_to_coo(c->cx, t, &coo));
-  rush_status st = sum_over(c, coo, &s, &r);
-  if (st == RUSH_OK && keep && (st = keep_dims(c->cx, &s, t->n_dims, &r)) != RUSH_OK)
-    tensor_release(r);
-  tensor_release(coo);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *coo = WORK_MAKE(&w, sparse_to_coo(c->cx, t, &w.made)),
+              *r = WORK_MAKE(&w, sum_over(c->cx, coo, &s, &w.made));
+  return work_end_with(&w, keep ? keep_dims(&w, &s, t->n_dims, r) : r, call_result(c, 0));
 }
 
 rush_kernel kernel_sparse_sum, kernel_sparse_sum_dim, kernel_sparse_sum_keep;

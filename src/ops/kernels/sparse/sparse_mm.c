@@ -97,24 +97,16 @@ static rush_status times_dense(call_ctx *cx, const rush_tensor *coo, rush_tensor
   const sparse_parts *p = tensor_sparse(coo);
   const int64_t sizes[2] = {coo->sizes[0], dense->sizes[1]};
   const int dtype = dense->dtype, wide = wide_of(dtype);
-  rush_tensor *values = NULL, *rows = NULL, *sum = NULL;
-  const product work = {p->indices->data, (const int64_t *)p->indices->data + sparse_nnz(p),
-                        sparse_nnz(p), dense->sizes[1]};
-  rush_status st = tensor_to_dtype(cx, p->values, wide, &values);
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(cx, dense, wide, &rows);
-  if (st == RUSH_OK)
-    st = tensor_new(cx, wide, 2, sizes, &sum);
-  if (st == RUSH_OK)
-    st = tensor_fill(cx, sum, value_int(0));
-  if (st == RUSH_OK) {
-    multiply_elements(cx, &work, wide, values->data, rows->data, sum->data);
-    st = tensor_to_dtype(cx, sum, dtype, out);
-  }
-  tensor_release(values);
-  tensor_release(rows);
-  tensor_release(sum);
-  return st;
+  const product todo = {p->indices->data, (const int64_t *)p->indices->data + sparse_nnz(p),
+                      sparse_nnz(p), dense->sizes[1]};
+  work w = work_begin_part(cx);
+  rush_tensor *values = work_rows(&w, p->values, wide), *rows = work_rows(&w, dense, wide),
+              *sum = work_new(&w, wide, 2, sizes);
+  WORK_DO(&w, tensor_fill(cx, sum, value_int(0)));
+  if (w.st == RUSH_OK)
+    multiply_elements(cx, &todo, wide, values->data, rows->data, sum->data);
+  WORK_DO(&w, tensor_to_dtype(cx, sum, dtype, out));
+  return work_end(&w);
 }
 
 /* Transpose a matrix of coordinates. */
@@ -123,32 +115,27 @@ static rush_status turned(call_ctx *cx, const rush_tensor *coo, rush_tensor **ou
   const sparse_parts *p = tensor_sparse(coo);
   const int64_t sizes[2] = {coo->sizes[1], coo->sizes[0]}, nnz = sparse_nnz(p),
                 *from = p->indices->data;
-  rush_tensor *indices;
-  TRY(coo_new_indices(cx, 2, nnz, &indices));
-  memcpy(indices->data, from + nnz, (size_t)nnz * sizeof *from);
-  memcpy((int64_t *)indices->data + nnz, from, (size_t)nnz * sizeof *from);
-  return coo_new_steal(cx, RUSH_OK, (sparse_shape){2, 2, sizes}, indices, tensor_retain(p->values),
-                       false, out);
+  work w = work_begin_part(cx);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(cx, 2, nnz, &w.made));
+  if (w.st == RUSH_OK) {
+    memcpy(indices->data, from + nnz, (size_t)nnz * sizeof *from);
+    memcpy((int64_t *)indices->data + nnz, from, (size_t)nnz * sizeof *from);
+  }
+  WORK_DO(&w, coo_new(cx, (sparse_shape){2, 2, sizes}, indices, p->values, false, out));
+  return work_end(&w);
 }
 
 /* Multiply dense [m, k] by coo [k, n]. */
 static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tensor *coo,
                                rush_tensor **out)
 {
-  rush_tensor *a, *b = NULL, *product = NULL, *back = NULL;
-  TRY(turned(cx, coo, &a));
-  rush_status st = tensor_transpose(cx, dense, 0, 1, &b);
-  if (st == RUSH_OK)
-    st = times_dense(cx, a, b, &product);
-  if (st == RUSH_OK)
-    st = tensor_transpose(cx, product, 0, 1, &back);
-  if (st == RUSH_OK)
-    st = tensor_contiguous(cx, back, out);
-  tensor_release(a);
-  tensor_release(b);
-  tensor_release(product);
-  tensor_release(back);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *a = WORK_MAKE(&w, turned(cx, coo, &w.made)),
+              *b = WORK_MAKE(&w, tensor_transpose(cx, dense, 0, 1, &w.made)),
+              *product = WORK_MAKE(&w, times_dense(cx, a, b, &w.made)),
+              *back = WORK_MAKE(&w, tensor_transpose(cx, product, 0, 1, &w.made));
+  WORK_DO(&w, tensor_contiguous(cx, back, out));
+  return work_end(&w);
 }
 
 /* -- Sparse times sparse ----------------------------------------------------------------------- */
@@ -156,81 +143,65 @@ static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tens
 /* All pairs of an element of a and one of b in the row of its column: positions in a and b, and
  * coordinates. */
 typedef struct pairs {
-  rush_tensor *starts, *of_a, *of_b, *indices, *x, *y, *values;
+  rush_tensor *of_a, *of_b, *indices;
 } pairs;
 
-static rush_status list_pairs(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, pairs *w)
+static rush_status list_pairs(work *w, const rush_tensor *a, const rush_tensor *b, pairs *found)
 {
   const int64_t n_a = sparse_nnz(tensor_sparse(a)), n_b = sparse_nnz(tensor_sparse(b));
   const int64_t *p = tensor_sparse(a)->indices->data, *q = tensor_sparse(b)->indices->data;
-  TRY(coo_starts(cx, b, 0, &w->starts));
-  const int64_t *start = w->starts->data;
+  const rush_tensor *starts = WORK_MAKE(w, coo_starts(w->cx, b, 0, &w->made));
+  TRY(w->st);
+  const int64_t *start = starts->data;
   int64_t n = 0, at = 0;
   for (int64_t i = 0; i < n_a; i++)
     if (__builtin_add_overflow(n, start[p[n_a + i] + 1] - start[p[n_a + i]], &n))
-      return call_fail(cx, "a product of sparse matrices with too many elements");
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &w->of_a));
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &w->of_b));
-  TRY(coo_new_indices(cx, 2, n, &w->indices));
-  int64_t *of_a = w->of_a->data, *of_b = w->of_b->data, *to = w->indices->data;
+      return call_fail(w->cx, "a product of sparse matrices with too many elements");
+  found->of_a = work_new(w, RUSH_INT64, 1, &n);
+  found->of_b = work_new(w, RUSH_INT64, 1, &n);
+  found->indices = WORK_MAKE(w, coo_new_indices(w->cx, 2, n, &w->made));
+  TRY(w->st);
+  int64_t *of_a = found->of_a->data, *of_b = found->of_b->data, *to = found->indices->data;
   for (int64_t i = 0; i < n_a; i++)
     for (int64_t k = start[p[n_a + i]]; k < start[p[n_a + i] + 1]; k++, at++) {
       of_a[at] = i;
       of_b[at] = k;
       to[at] = p[i];
       to[n + at] = q[n_b + k];
-      TRY(call_poll_at(cx, at));
+      TRY(call_poll_at(w->cx, at));
     }
   return RUSH_OK;
-}
-
-static rush_status multiply_pairs(call_ctx *cx, const rush_tensor *a, const rush_tensor *b,
-                                  pairs *w)
-{
-  TRY(pick_rows(cx, tensor_sparse(a)->values, w->of_a, &w->x));
-  TRY(pick_rows(cx, tensor_sparse(b)->values, w->of_b, &w->y));
-  const rush_value args[2] = {tensor_value(w->x), tensor_value(w->y)};
-  return apply(cx, "aten::mul", "Tensor", args, 2, &w->values);
 }
 
 static rush_status times_sorted(call_ctx *cx, const rush_tensor *a, const rush_tensor *b,
                                 rush_tensor **out)
 {
-  const int64_t sizes[2] = {a->sizes[0], b->sizes[1]};
-  pairs w = {0};
-  rush_tensor *made;
-  rush_status st = list_pairs(cx, a, b, &w);
-  if (st == RUSH_OK)
-    st = multiply_pairs(cx, a, b, &w);
-  st = coo_new_steal(cx, st, (sparse_shape){2, 2, sizes}, w.indices, w.values, false, &made);
-  tensor_release(w.starts);
-  tensor_release(w.of_a);
-  tensor_release(w.of_b);
-  tensor_release(w.x);
-  tensor_release(w.y);
-  TRY(st);
-  st = coo_coalesce(cx, made, out);
-  tensor_release(made);
-  return st;
+  const sparse_shape shape = {2, 2, (int64_t[]){a->sizes[0], b->sizes[1]}};
+  pairs found = {0};
+  work w = work_begin_part(cx);
+  WORK_DO(&w, list_pairs(&w, a, b, &found));
+  const rush_value args[2] = {
+    nn_arg(WORK_MAKE(&w, pick_rows(cx, tensor_sparse(a)->values, found.of_a, &w.made))),
+    nn_arg(WORK_MAKE(&w, pick_rows(cx, tensor_sparse(b)->values, found.of_b, &w.made)))};
+  rush_tensor *values = work_invoke(&w, "aten::mul", "Tensor", args, 2),
+              *made = WORK_MAKE(&w, coo_new(cx, shape, found.indices, values, false, &w.made));
+  WORK_DO(&w, coo_coalesce(cx, made, out));
+  return work_end(&w);
 }
 
 static rush_status times_sparse(call_ctx *cx, rush_tensor *a, rush_tensor *b, bool as_csr,
                                 rush_tensor **out)
 {
-  rush_tensor *x, *y = NULL, *made = NULL;
   if (a->dtype != b->dtype)
     return call_fail(cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
                      dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
-  TRY(coo_coalesce(cx, a, &x));
-  rush_status st = coo_coalesce(cx, b, &y);
-  if (st == RUSH_OK)
-    st = times_sorted(cx, x, y, as_csr ? &made : out);
-  if (st == RUSH_OK && as_csr)
-    st = sparse_to_csr(cx, made, out);
-  tensor_release(x);
-  tensor_release(y);
-  tensor_release(made);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *x = WORK_MAKE(&w, coo_coalesce(cx, a, &w.made)),
+              *y = WORK_MAKE(&w, coo_coalesce(cx, b, &w.made)),
+              *made = WORK_MAKE(&w, times_sorted(cx, x, y, &w.made));
+  if (as_csr)
+    made = WORK_MAKE(&w, sparse_to_csr(cx, made, &w.made));
+  return work_end_with(&w, made, out);
 }
 
 /* -- Operators --------------------------------------------------------------------------------- */
@@ -257,31 +228,24 @@ static rush_status check_product(call_ctx *cx, const rush_tensor *a, const rush_
 /* Compute a @ b, with one sparse argument, or none (torch.sparse.mm). */
 static rush_status mm(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
 {
-  rush_tensor *x = NULL, *y = NULL;
-  const rush_value dense[2] = {tensor_value(a), tensor_value(b)};
+  const rush_value dense[2] = {nn_arg(a), nn_arg(b)};
   if (!tensor_sparse(a) && !tensor_sparse(b))
-    return apply(cx, "aten::mm", "", dense, 2, out);
+    return nn_invoke(cx, "aten::mm", "", dense, 2, out);
   TRY(check_product(cx, a, b));
-  rush_status st = tensor_sparse(a) ? sparse_to_coo(cx, a, &x) : RUSH_OK;
-  if (st == RUSH_OK && tensor_sparse(b))
-    st = sparse_to_coo(cx, b, &y);
-  if (st == RUSH_OK)
-    st = x && y ? times_sparse(cx, x, y, tensor_layout(a) == LAYOUT_CSR, out)
-         : x    ? times_dense(cx, x, b, out)
-                : dense_times(cx, a, y, out);
-  tensor_release(x);
-  tensor_release(y);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *x = tensor_sparse(a) ? WORK_MAKE(&w, sparse_to_coo(cx, a, &w.made)) : NULL,
+              *y = tensor_sparse(b) ? WORK_MAKE(&w, sparse_to_coo(cx, b, &w.made)) : NULL;
+  WORK_DO(&w, x && y ? times_sparse(cx, x, y, tensor_layout(a) == LAYOUT_CSR, out)
+              : x    ? times_dense(cx, x, b, out)
+                     : dense_times(cx, a, y, out));
+  return work_end(&w);
 }
 
 rush_kernel kernel_sparse_mm, kernel_sparse_addmm, kernel_sparse_mv, kernel_sparse_matmul,
   kernel_sparse_linear;
 rush_status kernel_sparse_mm(rush_call *c)
 {
-  rush_tensor *r;
-  TRY(mm(c->cx, call_tensor(c, 0), call_tensor(c, 1), &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return mm(c->cx, call_tensor(c, 0), call_tensor(c, 1), call_result(c, 0));
 }
 
 static bool is_zero(rush_value v)
@@ -294,56 +258,43 @@ static bool is_zero(rush_value v)
 /* Compute beta * self + alpha * (mat1 @ mat2); with a beta of 0 self is ignored, even NaN. */
 rush_status kernel_sparse_addmm(rush_call *c)
 {
-  rush_tensor *product, *scaled = NULL, *r = NULL, *with = NULL;
   const rush_value beta = c->args[3], alpha = c->args[4];
   const int a = tensor_layout(call_tensor(c, 1)), b = tensor_layout(call_tensor(c, 2));
   if (a == LAYOUT_COO && b == LAYOUT_COO)
     return call_fail(c->cx, "addmm_sparse_dense: expected either 'mat1' to have sparse layout and "
                             "'mat2' to have strided layout, got "
                             "'mat1' with layout Sparse and 'mat2' with layout Sparse");
-  TRY(mm(c->cx, call_tensor(c, 1), call_tensor(c, 2), &product));
-  const rush_value by[2] = {tensor_value(call_tensor(c, 0)), beta},
-                   times[2] = {tensor_value(product), alpha};
-  rush_status st = is_zero(beta) ? apply(c->cx, "aten::zeros_like", "", by, 1, &scaled)
-                                 : apply(c->cx, "aten::mul", "Scalar", by, 2, &scaled);
-  if (st == RUSH_OK)
-    st = apply(c->cx, "aten::mul", "Scalar", times, 2, &with);
-  const rush_value sum[2] = {tensor_value(scaled), tensor_value(with)};
-  if (st == RUSH_OK)
-    st = apply(c->cx, "aten::add", "Tensor", sum, 2, &r);
-  tensor_release(product);
-  tensor_release(scaled);
-  tensor_release(with);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *product =
+    WORK_MAKE(&w, mm(c->cx, call_tensor(c, 1), call_tensor(c, 2), &w.made));
+  const rush_value by[2] = {nn_arg(call_tensor(c, 0)), beta}, times[2] = {nn_arg(product), alpha};
+  rush_tensor *scaled = is_zero(beta) ? work_invoke(&w, "aten::zeros_like", "", by, 1)
+                                      : work_invoke(&w, "aten::mul", "Scalar", by, 2);
+  const rush_value sum[2] = {nn_arg(scaled),
+                             nn_arg(work_invoke(&w, "aten::mul", "Scalar", times, 2))};
+  return work_end_with(&w, work_invoke(&w, "aten::add", "Tensor", sum, 2), call_result(c, 0));
 }
 
 /* Multiply matrix @ vector. */
 static rush_status mv(call_ctx *cx, rush_tensor *a, rush_tensor *v, rush_tensor **out)
 {
-  rush_tensor *column, *product = NULL;
   if (a->n_dims != 2 || v->n_dims != 1 || tensor_sparse(v))
     return call_fail(
       cx, "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: %d, DenseTensor Dim: %d",
       a->n_dims, v->n_dims);
   if (a->sizes[1] != v->sizes[0])
     return call_fail(cx, "mv: expected self.size(-1) == vec.size(-1)");
-  TRY(reshaped(cx, v, 2, (int64_t[]){v->sizes[0], 1}, &column));
-  rush_status st = mm(cx, a, column, &product);
-  if (st == RUSH_OK)
-    st = reshaped(cx, product, 1, a->sizes, out);
-  tensor_release(column);
-  tensor_release(product);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *column =
+                WORK_MAKE(&w, reshaped(cx, v, 2, (int64_t[]){v->sizes[0], 1}, &w.made)),
+              *product = WORK_MAKE(&w, mm(cx, a, column, &w.made));
+  WORK_DO(&w, reshaped(cx, product, 1, a->sizes, out));
+  return work_end(&w);
 }
 
 rush_status kernel_sparse_mv(rush_call *c)
 {
-  rush_tensor *r;
-  TRY(mv(c->cx, call_tensor(c, 0), call_tensor(c, 1), &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return mv(c->cx, call_tensor(c, 0), call_tensor(c, 1), call_result(c, 0));
 }
 
 rush_status kernel_sparse_matmul(rush_call *c)
@@ -357,31 +308,23 @@ rush_status kernel_sparse_matmul(rush_call *c)
                           a->n_dims, b->n_dims);
 }
 
-/* Compute linear(input, weight, bias): (weight @ input^T)^T for a sparse weight. */
-static rush_status linear_product(call_ctx *cx, rush_tensor *x, rush_tensor *weight,
-                                  rush_tensor **out)
+/* Compute rows times a weight's transpose; one of them is sparse. */
+static rush_tensor *linear_product(work *w, rush_tensor *x, rush_tensor *weight)
 {
-  rush_tensor *coo, *turned_weight = NULL;
-  if (!tensor_sparse(weight)) { /* the input is sparse */
-    TRY(tensor_transpose(cx, weight, 0, 1, &coo));
-    rush_status st = mm(cx, x, coo, out);
-    tensor_release(coo);
-    return st;
+  rush_tensor *right;
+  if (tensor_sparse(weight)) {
+    WORK_DO(w, need_matrix(w->cx, weight, "weight"));
+    right = WORK_MAKE(w, sparse_to_coo(w->cx, weight, &w->made));
+    right = WORK_MAKE(w, turned(w->cx, right, &w->made));
+  } else { /* the input is sparse */
+    right = WORK_MAKE(w, tensor_transpose(w->cx, weight, 0, 1, &w->made));
   }
-  TRY(need_matrix(cx, weight, "weight"));
-  TRY(sparse_to_coo(cx, weight, &coo));
-  rush_status st = turned(cx, coo, &turned_weight);
-  if (st == RUSH_OK)
-    st = mm(cx, x, turned_weight, out);
-  tensor_release(coo);
-  tensor_release(turned_weight);
-  return st;
+  return WORK_MAKE(w, mm(w->cx, x, right, &w->made));
 }
 
 rush_status kernel_sparse_linear(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 1), *bias = call_tensor(c, 2), *rows,
-              *product = NULL, *r = NULL, *sum;
+  rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 1), *bias = call_tensor(c, 2);
   int64_t sizes[TENSOR_MAX_DIMS], flat[2] = {1, 1};
   if (x->n_dims < 1 || (tensor_sparse(x) && (x->n_dims != 2 || tensor_sparse(weight))) ||
       weight->n_dims != 2)
@@ -392,20 +335,13 @@ rush_status kernel_sparse_linear(rush_call *c)
     flat[0] *= sizes[i];
   flat[1] = sizes[x->n_dims - 1];
   sizes[x->n_dims - 1] = weight->sizes[0];
-  if (tensor_sparse(x))
-    rows = tensor_retain(x);
-  else
-    TRY(reshaped(c->cx, x, 2, flat, &rows));
-  rush_status st = linear_product(c->cx, rows, weight, &product);
-  if (st == RUSH_OK)
-    st = reshaped(c->cx, product, x->n_dims, sizes, &r);
-  const rush_value args[2] = {tensor_value(r), tensor_value(bias)};
-  if (st == RUSH_OK && bias &&
-      (st = apply(c->cx, "aten::add", "Tensor", args, 2, &sum)) == RUSH_OK) {
-    tensor_release(r);
-    r = sum;
-  }
-  tensor_release(rows);
-  tensor_release(product);
-  return call_return_made_steal(c, 0, r, st);
+  work w = work_begin(c);
+  rush_tensor *rows =
+    tensor_sparse(x) ? x : WORK_MAKE(&w, reshaped(c->cx, x, 2, flat, &w.made));
+  rush_tensor *product = linear_product(&w, rows, weight),
+              *r = WORK_MAKE(&w, reshaped(c->cx, product, x->n_dims, sizes, &w.made));
+  const rush_value args[2] = {nn_arg(r), nn_arg(bias)};
+  if (bias)
+    r = work_invoke(&w, "aten::add", "Tensor", args, 2);
+  return work_end_with(&w, r, call_result(c, 0));
 }

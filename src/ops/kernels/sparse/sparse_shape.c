@@ -11,7 +11,6 @@ static rush_status permute(call_ctx *cx, rush_tensor *t, const int *dims, rush_t
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), *from = p->indices->data;
   int64_t sizes[TENSOR_MAX_DIMS], order[TENSOR_MAX_DIMS + 1] = {0};
-  rush_tensor *indices, *values = NULL;
   rush_value list;
   bool same = true;
   for (int i = 0; i < t->n_dims; i++) {
@@ -21,22 +20,21 @@ static rush_status permute(call_ctx *cx, rush_tensor *t, const int *dims, rush_t
       order[1 + i - p->sparse_dim] = 1 + dims[i] - p->sparse_dim;
   }
   TRY(list_of_ints(cx, order, (size_t)p->values->n_dims, &list));
-  const rush_value args[2] = {tensor_value(p->values), list};
-  rush_status st = coo_new_indices(cx, p->sparse_dim, nnz, &indices);
-  if (st == RUSH_OK) {
-    for (int d = 0; d < p->sparse_dim; d++)
-      memcpy((int64_t *)indices->data + d * nnz, from + dims[d] * nnz, (size_t)nnz * sizeof *from);
-    st = apply(cx, "aten::permute", "", args, 2, &values);
-    st = coo_new_steal(cx, st, (sparse_shape){t->n_dims, p->sparse_dim, sizes}, indices, values,
-                       same && p->is_coalesced, out);
-  }
+  const rush_value args[2] = {nn_arg(p->values), list};
+  work w = work_begin_part(cx);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(cx, p->sparse_dim, nnz, &w.made)),
+              *values = work_invoke(&w, "aten::permute", "", args, 2);
   value_release(list);
-  return st;
+  for (int d = 0; d < p->sparse_dim && w.st == RUSH_OK; d++)
+    memcpy((int64_t *)indices->data + d * nnz, from + dims[d] * nnz, (size_t)nnz * sizeof *from);
+  WORK_DO(&w, coo_new(cx, (sparse_shape){t->n_dims, p->sparse_dim, sizes}, indices, values,
+                      same && p->is_coalesced, out));
+  return work_end(&w);
 }
 
 static rush_status transpose(rush_call *c, int64_t a, int64_t b)
 {
-  rush_tensor *t = call_tensor(c, 0), *r;
+  rush_tensor *t = call_tensor(c, 0);
   int dims[TENSOR_MAX_DIMS], x, y;
   TRY(dim_wrap(c->cx, a, t->n_dims, &x));
   TRY(dim_wrap(c->cx, b, t->n_dims, &y));
@@ -52,9 +50,7 @@ static rush_status transpose(rush_call *c, int64_t a, int64_t b)
       n, x, y);
   for (int i = 0; i < t->n_dims; i++)
     dims[i] = i == x ? y : i == y ? x : i;
-  TRY(permute(c->cx, t, dims, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return permute(c->cx, t, dims, call_result(c, 0));
 }
 
 rush_kernel kernel_sparse_t, kernel_sparse_transpose, kernel_sparse_permute;
@@ -76,7 +72,7 @@ rush_status kernel_sparse_transpose(rush_call *c)
 
 rush_status kernel_sparse_permute(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *r;
+  rush_tensor *t = call_tensor(c, 0);
   int64_t asked[TENSOR_MAX_DIMS];
   int dims[TENSOR_MAX_DIMS];
   bool seen[TENSOR_MAX_DIMS] = {false};
@@ -96,9 +92,7 @@ rush_status kernel_sparse_permute(rush_call *c)
     if ((i < tensor_sparse(t)->sparse_dim) != (dims[i] < tensor_sparse(t)->sparse_dim))
       return call_unsupported(c->cx, "permute that exchanges sparse and dense dimensions");
   }
-  TRY(permute(c->cx, t, dims, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return permute(c->cx, t, dims, call_result(c, 0));
 }
 
 /* -- Parts ------------------------------------------------------------------------------------- */
@@ -111,18 +105,20 @@ static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor
 {
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), n = at->n_elems, *from = p->indices->data, *which = at->data;
-  rush_tensor *indices, *values = NULL;
-  TRY(coo_new_indices(cx, shape.sparse_dim, n, &indices));
+  work w = work_begin_part(cx);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(cx, shape.sparse_dim, n, &w.made));
   int64_t *to = indices->data;
-  for (int d = 0; d < p->sparse_dim; d++) {
+  for (int d = 0; d < p->sparse_dim && w.st == RUSH_OK; d++) {
     if (d == drop && !replace)
       continue;
     for (int64_t k = 0; k < n && !call_over_at(cx, k); k++)
       to[k] = d == drop ? replace[k] : from[d * nnz + which[k]];
     to += n;
   }
-  rush_status st = call_over(cx) ? call_poll(cx) : pick_rows(cx, p->values, at, &values);
-  return coo_new_steal(cx, st, shape, indices, values, is_coalesced, out);
+  WORK_DO(&w, call_poll(cx));
+  rush_tensor *values = WORK_MAKE(&w, pick_rows(cx, p->values, at, &w.made));
+  WORK_DO(&w, coo_new(cx, shape, indices, values, is_coalesced, out));
+  return work_end(&w);
 }
 
 /* Find the elements that have `index` as coordinate `dim`. */
@@ -136,20 +132,15 @@ static rush_status find_equal(call_ctx *cx, const rush_tensor *t, int dim, int64
     TRY(call_poll_at(cx, k));
     n += row[k] == index;
   }
-  rush_tensor *found;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &found));
+  work w = work_begin_part(cx);
+  rush_tensor *found = work_new(&w, RUSH_INT64, 1, &n);
   int64_t *to = found->data;
-  rush_status st = RUSH_OK;
-  for (int64_t k = 0; k < nnz && st == RUSH_OK; k++) {
+  for (int64_t k = 0; k < nnz && w.st == RUSH_OK; k++) {
     if (row[k] == index)
       *to++ = k;
-    st = call_poll_at(cx, k);
+    w.st = call_poll_at(cx, k);
   }
-  if (st != RUSH_OK)
-    tensor_release(found);
-  else
-    *out = found;
-  return st;
+  return work_end_with(&w, found, out);
 }
 
 static void sizes_without(const rush_tensor *t, int dim, int64_t *sizes)
@@ -164,30 +155,22 @@ static rush_status select_sparse(call_ctx *cx, const rush_tensor *t, int dim, in
                                  rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
-  int64_t sizes[TENSOR_MAX_DIMS];
-  rush_tensor *at, *rows;
+  int64_t sizes[TENSOR_MAX_DIMS], first = 0;
+  rush_value list = value_none();
   sizes_without(t, dim, sizes);
-  TRY(find_equal(cx, t, dim, index, &at));
-  rush_status st;
-  if (p->sparse_dim == 1) {
-    if ((st = pick_rows(cx, p->values, at, &rows)) == RUSH_OK) {
-      rush_value list;
-      const int64_t first = 0;
-      if ((st = list_of_ints(cx, &first, 1, &list)) == RUSH_OK) {
-        const rush_value args[4] = {tensor_value(rows), list, value_bool(false),
-                                    value_int(rows->dtype)};
-        st = apply(cx, "aten::sum", "dim_IntList", args, 4, out);
-        value_release(list);
-      }
-      tensor_release(rows);
-    }
-  } else {
-    st =
-      take_elements(cx, t, at, dim, NULL, (sparse_shape){t->n_dims - 1, p->sparse_dim - 1, sizes},
-                    p->is_coalesced, out);
+  const sparse_shape shape = {t->n_dims - 1, p->sparse_dim - 1, sizes};
+  work w = work_begin_part(cx);
+  rush_tensor *at = WORK_MAKE(&w, find_equal(cx, t, dim, index, &w.made));
+  if (p->sparse_dim > 1) {
+    WORK_DO(&w, take_elements(cx, t, at, dim, NULL, shape, p->is_coalesced, out));
+    return work_end(&w);
   }
-  tensor_release(at);
-  return st;
+  rush_tensor *rows = WORK_MAKE(&w, pick_rows(cx, p->values, at, &w.made));
+  WORK_DO(&w, list_of_ints(cx, &first, 1, &list));
+  const rush_value args[4] = {nn_arg(rows), list, value_bool(false), value_int(rows->dtype)};
+  rush_tensor *sum = work_invoke(&w, "aten::sum", "dim_IntList", args, 4);
+  value_release(list);
+  return work_end_with(&w, sum, out);
 }
 
 /* Apply an operator that changes a dense dimension to t's values. */
@@ -197,20 +180,21 @@ static rush_status with_dense(call_ctx *cx, const rush_tensor *t, const char *na
 {
   const sparse_parts *p = tensor_sparse(t);
   int64_t sizes[TENSOR_MAX_DIMS + 1];
-  rush_tensor *values;
-  TRY(apply(cx, name, overload, args, n_args, &values));
+  work w = work_begin_part(cx);
+  rush_tensor *values = work_invoke(&w, name, overload, args, n_args);
+  TRY(w.st);
   memcpy(sizes, t->sizes, (size_t)p->sparse_dim * sizeof *sizes);
   memcpy(sizes + p->sparse_dim, values->sizes + 1, (size_t)(values->n_dims - 1) * sizeof *sizes);
-  return coo_new_steal(cx, RUSH_OK,
-                       (sparse_shape){p->sparse_dim + values->n_dims - 1, p->sparse_dim, sizes},
-                       tensor_retain(p->indices), values, p->is_coalesced, out);
+  const sparse_shape shape = {p->sparse_dim + values->n_dims - 1, p->sparse_dim, sizes};
+  WORK_DO(&w, coo_new(cx, shape, p->indices, values, p->is_coalesced, out));
+  return work_end(&w);
 }
 
 rush_kernel kernel_sparse_select, kernel_sparse_index_select, kernel_sparse_unsqueeze;
 /* select.int(self, dim, index) */
 rush_status kernel_sparse_select(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *coo, *r;
+  rush_tensor *t = call_tensor(c, 0);
   int64_t index = call_int(c, 2);
   int dim;
   if (t->n_dims == 0)
@@ -222,71 +206,67 @@ rush_status kernel_sparse_select(rush_call *c)
       "select(): index %lld out of range for tensor of size %lld at dimension %d", (long long)index,
       (long long)t->sizes[dim], dim);
   index += index < 0 ? t->sizes[dim] : 0;
-  TRY(sparse_to_coo(c->cx, t, &coo));
+  work w = work_begin(c);
+  rush_tensor *coo = WORK_MAKE(&w, sparse_to_coo(c->cx, t, &w.made)), **out = call_result(c, 0);
   const sparse_parts *p = tensor_sparse(coo);
-  const rush_value args[3] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim),
-                              value_int(index)};
-  rush_status st = dim < p->sparse_dim ? select_sparse(c->cx, coo, dim, index, &r)
-                                       : with_dense(c->cx, coo, "aten::select", "int", args, 3, &r);
-  tensor_release(coo);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
-  return st;
+  if (w.st == RUSH_OK && dim < p->sparse_dim) {
+    w.st = select_sparse(c->cx, coo, dim, index, out);
+  } else if (w.st == RUSH_OK) {
+    const rush_value args[3] = {nn_arg(p->values), value_int(1 + dim - p->sparse_dim),
+                                value_int(index)};
+    w.st = with_dense(c->cx, coo, "aten::select", "int", args, 3, out);
+  }
+  return work_end(&w);
 }
 
-typedef struct picking {
-  rush_tensor *wanted, *order, *at, *place;
-} picking;
-
 /* Sort the elements by their coordinate in `dim`, count those of each wanted index, and list them
- * in the requested order. */
-static rush_status list_wanted(call_ctx *cx, const rush_tensor *t, int dim, picking *w)
+ * in the requested order, with the positions of their
+ * indices. */
+static rush_status list_wanted(work *w, const rush_tensor *t, int dim, const rush_tensor *index,
+                               rush_tensor **elements, rush_tensor **places)
 {
-  const int64_t nnz = sparse_nnz(tensor_sparse(t)), n_wanted = w->wanted->n_elems,
-                *wanted = w->wanted->data;
+  call_ctx *cx = w->cx;
+  const int64_t nnz = sparse_nnz(tensor_sparse(t)), n_wanted = index->n_elems,
+                *wanted = index->data;
   const int64_t *row = (const int64_t *)tensor_sparse(t)->indices->data + dim * nnz;
   int64_t n = 0, at = 0;
-  rush_tensor *starts;
-  TRY(coo_starts(cx, t, dim, &starts));
+  rush_tensor *starts = WORK_MAKE(w, coo_starts(cx, t, dim, &w->made)),
+              *order = work_new(w, RUSH_INT64, 1, &nnz);
   int64_t *start = starts->data;
-  rush_status st = tensor_new(cx, RUSH_INT64, 1, &nnz, &w->order);
-  for (int64_t k = 0; k < nnz && st == RUSH_OK; k++) {
-    ((int64_t *)w->order->data)[start[row[k]]++] = k; /* start[i] is where i ends from here on */
-    st = call_poll_at(cx, k);
+  for (int64_t k = 0; k < nnz && w->st == RUSH_OK; k++) {
+    ((int64_t *)order->data)[start[row[k]]++] = k; /* start[i] is where i ends from here on */
+    w->st = call_poll_at(cx, k);
   }
-  for (int64_t i = 0; i < n_wanted && st == RUSH_OK; i++) {
+  for (int64_t i = 0; i < n_wanted && w->st == RUSH_OK; i++) {
     n += start[wanted[i]] - (wanted[i] ? start[wanted[i] - 1] : 0);
-    st = call_poll_at(cx, i);
+    w->st = call_poll_at(cx, i);
   }
-  if (st == RUSH_OK)
-    st = tensor_new(cx, RUSH_INT64, 1, &n, &w->at);
-  if (st == RUSH_OK && (st = tensor_new(cx, RUSH_INT64, 1, &n, &w->place)) == RUSH_OK)
-    for (int64_t i = 0; i < n_wanted; i++)
-      for (int64_t k = wanted[i] ? start[wanted[i] - 1] : 0; k < start[wanted[i]]; k++, at++) {
-        ((int64_t *)w->at->data)[at] = ((const int64_t *)w->order->data)[k];
-        ((int64_t *)w->place->data)[at] = i;
-        if (call_over_at(cx, at))
-          break;
-      }
-  tensor_release(starts);
-  return st == RUSH_OK ? call_poll(cx) : st;
+  *elements = work_new(w, RUSH_INT64, 1, &n);
+  *places = work_new(w, RUSH_INT64, 1, &n);
+  TRY(w->st);
+  for (int64_t i = 0; i < n_wanted; i++)
+    for (int64_t k = wanted[i] ? start[wanted[i] - 1] : 0; k < start[wanted[i]]; k++, at++) {
+      ((int64_t *)(*elements)->data)[at] = ((const int64_t *)order->data)[k];
+      ((int64_t *)(*places)->data)[at] = i;
+      if (call_over_at(cx, at))
+        break;
+    }
+  return call_poll(cx);
 }
 
 static rush_status index_select(call_ctx *cx, rush_tensor *t, int dim, rush_tensor *wanted,
                                 rush_tensor **out)
 {
-  picking w = {.wanted = wanted};
+  rush_tensor *at, *place;
   int64_t sizes[TENSOR_MAX_DIMS];
   memcpy(sizes, t->sizes, t->n_dims * sizeof *sizes);
   sizes[dim] = wanted->n_elems;
-  rush_status st = list_wanted(cx, t, dim, &w);
-  if (st == RUSH_OK)
-    st = take_elements(cx, t, w.at, dim, w.place->data,
-                       (sparse_shape){t->n_dims, tensor_sparse(t)->sparse_dim, sizes}, false, out);
-  tensor_release(w.order);
-  tensor_release(w.at);
-  tensor_release(w.place);
-  return st;
+  work w = work_begin_part(cx);
+  WORK_DO(&w, list_wanted(&w, t, dim, wanted, &at, &place));
+  WORK_DO(&w, take_elements(cx, t, at, dim, place->data,
+                            (sparse_shape){t->n_dims, tensor_sparse(t)->sparse_dim, sizes}, false,
+                            out));
+  return work_end(&w);
 }
 
 /* Convert indices to int64, without negative numbers: new. */
@@ -296,31 +276,26 @@ static rush_status check_wanted(call_ctx *cx, rush_tensor *index, int64_t size, 
       (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32))
     return call_fail_type(cx, "IndexError",
                           "index_select() argument index must be 1-D integer tensor.");
-  rush_tensor *own;
-  TRY(tensor_new(cx, RUSH_INT64, index->n_dims, index->sizes, &own));
-  rush_status st = tensor_copy(cx, own, index);
-  for (int64_t i = 0; i < own->n_elems && st == RUSH_OK; i++) {
+  work w = work_begin_part(cx);
+  rush_tensor *own = work_new(&w, RUSH_INT64, index->n_dims, index->sizes);
+  WORK_DO(&w, tensor_copy(cx, own, index));
+  for (int64_t i = 0; i < own->n_elems && w.st == RUSH_OK; i++) {
     int64_t *v = (int64_t *)own->data + i;
     if (*v < -size || *v >= size)
-      st = call_fail_type(
+      w.st = call_fail_type(
         cx, "IndexError",
         "index_select(): index contains %lld that is out of range for tensor of size %lld",
         (long long)*v, (long long)size);
     *v += *v < 0 ? size : 0;
-    if (st == RUSH_OK)
-      st = call_poll_at(cx, i);
+    WORK_DO(&w, call_poll_at(cx, i));
   }
-  if (st != RUSH_OK)
-    tensor_release(own);
-  else
-    *out = own;
-  return st;
+  return work_end_with(&w, own, out);
 }
 
 /* index_select(self, dim, index) */
 rush_status kernel_sparse_index_select(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *wanted, *r;
+  rush_tensor *t = call_tensor(c, 0), *wanted;
   int dim;
   if (tensor_layout(t) != LAYOUT_COO)
     return sparse_refuse_call(c, tensor_sparse(t) ? t : call_tensor(c, 2));
@@ -330,36 +305,33 @@ rush_status kernel_sparse_index_select(rush_call *c)
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
   TRY(check_wanted(c->cx, call_tensor(c, 2), t->sizes[dim], &wanted));
   const sparse_parts *p = tensor_sparse(t);
-  const rush_value args[3] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim),
-                              tensor_value(wanted)};
+  const rush_value args[3] = {nn_arg(p->values), value_int(1 + dim - p->sparse_dim),
+                              nn_arg(wanted)};
   rush_status st = dim < p->sparse_dim
-                     ? index_select(c->cx, t, dim, wanted, &r)
-                     : with_dense(c->cx, t, "aten::index_select", "", args, 3, &r);
+                     ? index_select(c->cx, t, dim, wanted, call_result(c, 0))
+                     : with_dense(c->cx, t, "aten::index_select", "", args, 3, call_result(c, 0));
   tensor_release(wanted);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
   return st;
 }
 
 /* unsqueeze(self, dim) */
 rush_status kernel_sparse_unsqueeze(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *indices, *r;
+  rush_tensor *t = call_tensor(c, 0);
   int dim;
   TRY(need_coo(c->cx, t, "unsqueeze"));
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims + 1, &dim));
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), *from = p->indices->data;
-  const rush_value args[2] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim)};
+  const rush_value args[2] = {nn_arg(p->values), value_int(1 + dim - p->sparse_dim)};
   int64_t sizes[TENSOR_MAX_DIMS + 1];
-  if (dim > p->sparse_dim) {
-    TRY(with_dense(c->cx, t, "aten::unsqueeze", "", args, 2, &r));
-    call_return_steal(c, 0, r);
-    return RUSH_OK;
-  }
+  if (dim > p->sparse_dim)
+    return with_dense(c->cx, t, "aten::unsqueeze", "", args, 2, call_result(c, 0));
   if (t->n_dims == TENSOR_MAX_DIMS)
     return call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
-  TRY(coo_new_indices(c->cx, p->sparse_dim + 1, nnz, &indices));
+  work w = work_begin(c);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(c->cx, p->sparse_dim + 1, nnz, &w.made));
+  TRY(w.st);
   int64_t *to = indices->data;
   memcpy(to, from, (size_t)(dim * nnz) * sizeof *to);
   memset(to + dim * nnz, 0, (size_t)nnz * sizeof *to);
@@ -368,10 +340,9 @@ rush_status kernel_sparse_unsqueeze(rush_call *c)
   memcpy(sizes, t->sizes, (size_t)dim * sizeof *sizes);
   sizes[dim] = 1;
   memcpy(sizes + dim + 1, t->sizes + dim, (size_t)(t->n_dims - dim) * sizeof *sizes);
-  TRY(coo_new_steal(c->cx, RUSH_OK, (sparse_shape){t->n_dims + 1, p->sparse_dim + 1, sizes},
-                    indices, tensor_retain(p->values), false, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  const sparse_shape shape = {t->n_dims + 1, p->sparse_dim + 1, sizes};
+  WORK_DO(&w, coo_new(c->cx, shape, indices, p->values, false, call_result(c, 0)));
+  return work_end(&w);
 }
 
 /* -- Joined ------------------------------------------------------------------------------------ */
@@ -404,12 +375,13 @@ static rush_status check_joined(rush_call *c, const rush_list *l, int dim)
 static rush_status join_values(call_ctx *cx, const rush_list *l, rush_tensor **out)
 {
   rush_list *parts;
+  TRY(call_poll(cx));
   TRY(list_new(cx, l->elem, l->n, &parts));
   for (size_t i = 0; i < l->n; i++)
     parts->items[parts->n++] =
       value_tensor_steal(tensor_retain(tensor_sparse(l->items[i].as.tensor)->values));
   const rush_value args[2] = {value_heap_steal(RUSH_TAG_LIST, parts), value_int(0)};
-  rush_status st = apply(cx, "aten::cat", "", args, 2, out);
+  rush_status st = nn_invoke(cx, "aten::cat", "", args, 2, out);
   value_release(args[0]);
   return st;
 }
@@ -421,7 +393,6 @@ rush_status kernel_sparse_cat(rush_call *c)
   const rush_list *l = call_list(c, 0);
   const rush_tensor *first = l->items[0].as.tensor;
   int64_t sizes[TENSOR_MAX_DIMS], nnz = 0, at = 0, behind = 0;
-  rush_tensor *indices, *values = NULL, *r;
   int dim;
   TRY(dim_wrap(c->cx, call_int(c, 1), first->n_dims, &dim));
   if (!tensor_sparse(first))
@@ -436,7 +407,9 @@ rush_status kernel_sparse_cat(rush_call *c)
       return call_fail(c->cx, "cat: a dimension of too many elements");
   }
   const int n_rows = tensor_sparse(first)->sparse_dim;
-  TRY(coo_new_indices(c->cx, n_rows, nnz, &indices));
+  work w = work_begin(c);
+  rush_tensor *indices = WORK_MAKE(&w, coo_new_indices(c->cx, n_rows, nnz, &w.made));
+  TRY(w.st);
   int64_t *to = indices->data;
   for (size_t i = 0; i < l->n; i++) {
     const rush_tensor *t = l->items[i].as.tensor;
@@ -447,11 +420,10 @@ rush_status kernel_sparse_cat(rush_call *c)
     at += n;
     behind += t->sizes[dim];
   }
-  rush_status st = call_over(c->cx) ? call_poll(c->cx) : join_values(c->cx, l, &values);
-  TRY(coo_new_steal(c->cx, st, (sparse_shape){first->n_dims, n_rows, sizes}, indices, values, false,
-                    &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  rush_tensor *values = WORK_MAKE(&w, join_values(c->cx, l, &w.made));
+  WORK_DO(&w, coo_new(c->cx, (sparse_shape){first->n_dims, n_rows, sizes}, indices, values, false,
+                      call_result(c, 0)));
+  return work_end(&w);
 }
 
 /* -- Like another ------------------------------------------------------------------------------ */
@@ -460,15 +432,14 @@ rush_status kernel_sparse_cat(rush_call *c)
 static rush_status new_empty_like(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
-  rush_tensor *coo;
   if (p->layout == LAYOUT_COO)
     return coo_new_empty(cx, dtype, shape_of_sparse(t), out);
   if (sparse_batch_dims(p))
     return call_unsupported(cx, "batches of torch.sparse_csr matrices in this operator");
-  TRY(coo_new_empty(cx, dtype, shape_of_sparse(t), &coo));
-  rush_status st = sparse_to_csr(cx, coo, out);
-  tensor_release(coo);
-  return st;
+  work w = work_begin_part(cx);
+  rush_tensor *coo = WORK_MAKE(&w, coo_new_empty(cx, dtype, shape_of_sparse(t), &w.made));
+  WORK_DO(&w, sparse_to_csr(cx, coo, out));
+  return work_end(&w);
 }
 
 rush_kernel kernel_sparse_zeros_like, kernel_sparse_empty_like, kernel_sparse_zero;
@@ -486,9 +457,7 @@ rush_status kernel_sparse_zeros_like(rush_call *c)
   if (layout != tensor_layout(t))
     return call_unsupported(c->cx, "%s with another sparse layout than the tensor's",
                             c->op->schema->name);
-  TRY(new_empty_like(c->cx, t, dtype, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return new_empty_like(c->cx, t, dtype, call_result(c, 0));
 }
 
 /* zero_(self) */

@@ -147,7 +147,7 @@ rush_status kernel_dict_pop_default(rush_call *call)
   return RUSH_OK;
 }
 
-/* Removes the oldest entry, not the newest as in Python. */
+/* Remove the oldest entry, not the newest as Python does. */
 rush_status kernel_dict_popitem(rush_call *call)
 {
   rush_dict *d = dict_at(call, 0);

@@ -15,18 +15,6 @@ static void return_list(rush_call *call, rush_list *l)
 
 /* -- One item ---------------------------------------------------------------------------------- */
 
-static rush_status out_of_range(rush_call *call)
-{
-  return call_fail_type(call->cx, "IndexError", "list index out of range");
-}
-
-/* Return the index counted from the start, or -1 if it is out of range. */
-static int64_t checked_index(const rush_list *l, int64_t i)
-{
-  i = index_wrap(i, l->n);
-  return i >= 0 && i < (int64_t)l->n ? i : -1;
-}
-
 /* Remove the item at i; the caller owns the reference. */
 static rush_value take_item(rush_list *l, int64_t i)
 {
@@ -42,9 +30,9 @@ rush_status kernel_list_len(rush_call *call) { RETURN_INT((int64_t)call_list(cal
 rush_status kernel_list_getitem(rush_call *call)
 {
   const rush_list *l = call_list(call, 0);
-  int64_t i = checked_index(l, call_int(call, 1));
+  int64_t i = list_index(l, call_int(call, 1));
   if (i < 0)
-    return out_of_range(call);
+    return list_out_of_range(call->cx);
   call->results[0] = value_retain(l->items[i]);
   return RUSH_OK;
 }
@@ -52,12 +40,10 @@ rush_status kernel_list_getitem(rush_call *call)
 rush_status kernel_list_setitem(rush_call *call)
 {
   rush_list *l = call_list(call, 0);
-  int64_t i = checked_index(l, call_int(call, 1));
+  int64_t i = list_index(l, call_int(call, 1));
   if (i < 0)
-    return out_of_range(call);
-  rush_value old = l->items[i];
-  l->items[i] = value_retain(call->args[2]);
-  value_release(old);
+    return list_out_of_range(call->cx);
+  list_set_steal(l, i, value_retain(call->args[2]));
   call_return_arg(call, 0, 0);
   return RUSH_OK;
 }
@@ -87,9 +73,9 @@ rush_status kernel_list_pop(rush_call *call)
   rush_list *l = call_list(call, 0);
   if (l->n == 0)
     return call_fail(call->cx, "pop from empty list");
-  int64_t i = checked_index(l, call_int(call, 1));
+  int64_t i = list_index(l, call_int(call, 1));
   if (i < 0)
-    return out_of_range(call);
+    return list_out_of_range(call->cx);
   call->results[0] = take_item(l, i);
   return RUSH_OK;
 }
@@ -97,7 +83,7 @@ rush_status kernel_list_pop(rush_call *call)
 rush_status kernel_list_delete(rush_call *call)
 {
   rush_list *l = call_list(call, 0);
-  int64_t i = checked_index(l, call_int(call, 1));
+  int64_t i = list_index(l, call_int(call, 1));
   if (i < 0)
     return call_fail(call->cx, "pop index out of range");
   value_release(take_item(l, i));
@@ -689,13 +675,13 @@ rush_status kernel_reduction_sizes(rush_call *call)
   bool keepdim = call_bool(call, 2);
   rush_list *l;
   for (size_t i = 0; i < axes->n; i++)
-    if (checked_index(size, axes->items[i].as.i) < 0)
-      return out_of_range(call);
+    if (list_index(size, axes->items[i].as.i) < 0)
+      return list_out_of_range(call->cx);
   TRY(list_new(call->cx, type_simple(TYPE_INT), size->n, &l));
   for (size_t i = 0; i < size->n; i++) {
     bool reduced = false;
     for (size_t k = 0; k < axes->n; k++)
-      reduced |= checked_index(size, axes->items[k].as.i) == (int64_t)i;
+      reduced |= list_index(size, axes->items[k].as.i) == (int64_t)i;
     if (!reduced || keepdim)
       l->items[l->n++] = reduced ? value_int(1) : size->items[i];
   }

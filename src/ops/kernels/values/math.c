@@ -136,7 +136,7 @@ rush_status kernel_pow_numbers(rush_call *call)
   RETURN_FLOAT(pow(a.re, b.re));
 }
 
-/* PyTorch declares int but returns the double of pow: we return the int. */
+/* Return an int: PyTorch declares int but returns the double of pow. */
 rush_status kernel_pow_int(rush_call *call)
 {
   int64_t a = call_int(call, 0), b = call_int(call, 1);

@@ -301,7 +301,7 @@ rush_status kernel_str_join(rush_call *call)
 rush_kernel kernel_str_replace, kernel_str_split, kernel_str_rsplit, kernel_str_splitlines,
     kernel_str_partition, kernel_str_rpartition;
 
-/* An empty `old` is replaced before every byte, from the left, `max` times in one position as in
+/* Insert before every byte if `old` is empty, from the left, `max` times in one position as in
  * PyTorch; without `max` (where PyTorch does not terminate) as in Python. */
 rush_status kernel_str_replace(rush_call *call)
 {
@@ -686,7 +686,7 @@ rush_status kernel_str_rfind(rush_call *call)
 rush_status kernel_str_index(rush_call *call) { return need_place(call, false); }
 rush_status kernel_str_rindex(rush_call *call) { return need_place(call, true); }
 
-/* Counts occurrences that begin in [start, end).  An empty one (where PyTorch does not terminate)
+/* Count occurrences that begin in [start, end). An empty one (where PyTorch does not terminate)
  * counts at every position. */
 rush_status kernel_str_count(rush_call *call)
 {

@@ -64,7 +64,7 @@ static rush_status check_boxes(call_ctx *cx, const rush_tensor *boxes, const rus
   return RUSH_OK;
 }
 
-/* Indices of scores, the highest first, equal ones in their order. */
+/* Return the indices of scores in descending order; equal ones keep their order. */
 static rush_tensor *order_of(work *w, rush_tensor *scores)
 {
   const op *sort = op_find(w->cx->ctx, STR("aten::sort"), STR("stable"));

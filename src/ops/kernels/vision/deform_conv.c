@@ -118,7 +118,7 @@ static rush_tensor *matrices_of(work *w, const deform_job *j, const side *s)
   return work_keep_steal(w, view, w->st);
 }
 
-/* The product of two batches of matrices, added to `sum`, which is dropped, unless that is NULL. */
+/* Add the product of two batches of matrices to `sum`, which is released, unless it is NULL. */
 static rush_tensor *multiply(work *w, const deform_job *j, rush_tensor *sum, side a, side b)
 {
   rush_tensor *x = matrices_of(w, j, &a), *y = matrices_of(w, j, &b);

@@ -50,14 +50,14 @@ static inline int64_t roi_channel(const roi_job *j, int64_t c, int64_t row, int6
   return j->is_sensitive ? (c * j->out_h + row) * j->out_w + col : c;
 }
 
-/* What a call says of its regions and their bins; a *_backward's argument 0 is the gradient. */
+/* A call's parameters of regions and their bins; a *_backward's argument 0 is the gradient. */
 roi_job roi_job_of(const rush_call *c, bool is_backward, bool is_sensitive);
 typedef void roi_loop(void *job, int64_t begin, int64_t end);
 /* Run `loop` over the regions and their blocks of result channels: result 0, and 1 if there is one.
  * Refuses regions of missing images, and (takes_numbers) coordinates that are not finite. */
 rush_status roi_forward(rush_call *c, roi_job *j, bool takes_numbers, roi_loop *loop) RUSH_CHECKED;
 /* Run `loop` over blocks of input channels; the result starts as zeros.  Where map_limit > 0,
- * argument 2 is what the forward gave as its second result: int32, one number for each element of
+ * argument 2 is the second result of the forward operator: int32, one number for each element of
  * the gradient, each below map_limit and at least `lowest`; it becomes j->map. */
 rush_status roi_backward(rush_call *c, roi_job *j, bool takes_numbers, int64_t map_limit,
                          int32_t lowest, roi_loop *loop) RUSH_CHECKED;

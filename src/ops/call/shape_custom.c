@@ -1,4 +1,4 @@
-/* ops/call/shape_outside.c -- shape functions of external operators: one C function, run over
+/* ops/call/shape_custom.c -- shape functions of external operators: one C function, run over
  * numbers and over symbols.
  *
  * It is a callback, so no jump may cross it: each function of the table that can fail runs inside a
@@ -21,7 +21,7 @@ struct rush_shape {
   rush_status failed; /* the first failure, which is in cx->err */
 };
 
-static const rush_size nought = {0, NULL};
+static const rush_size zero = {0, NULL};
 
 /* -- Behind a border --------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static bool run_step(rush_shape *q, step *t)
 
 static const rush_size *made_by(rush_shape *q, step t)
 {
-  return run_step(q, &t) ? t.made : &nought;
+  return run_step(q, &t) ? t.made : &zero;
 }
 
 static rush_size *new_size(session *s, int64_t n, symint e)
@@ -86,7 +86,7 @@ static _Noreturn void no_tensor(session *s, const step *t)
                       t->q->o->schema->name, t->item, t->arg);
 }
 
-size_t shape_ask_n_tensors(rush_shape *q, size_t arg)
+size_t shape_fn_n_tensors(rush_shape *q, size_t arg)
 {
   if (arg >= q->o->schema->n_args)
     return 0;
@@ -101,7 +101,7 @@ size_t shape_ask_n_tensors(rush_shape *q, size_t arg)
 
 static void find_n_dims(session *s, step *t)
 {
-  if (t->item >= shape_ask_n_tensors(t->q, t->arg))
+  if (t->item >= shape_fn_n_tensors(t->q, t->arg))
     no_tensor(s, t);
   t->n = t->q->plain ? t->q->plain->args[t->arg].tensors[t->item].n_dims
                      : t->q->symbolic->args[t->arg].tensors[t->item].n_dims;
@@ -109,14 +109,14 @@ static void find_n_dims(session *s, step *t)
                         : t->q->symbolic->args[t->arg].tensors[t->item].dtype;
 }
 
-int shape_ask_n_dims(rush_shape *q, size_t arg, size_t item)
+int shape_fn_n_dims(rush_shape *q, size_t arg, size_t item)
 {
   step t = {.body = find_n_dims, .arg = (uint32_t)arg, .item = (uint32_t)item};
 
   return run_step(q, &t) ? (int)t.n : 0;
 }
 
-rush_dtype shape_ask_dtype(rush_shape *q, size_t arg, size_t item)
+rush_dtype shape_fn_dtype(rush_shape *q, size_t arg, size_t item)
 {
   step t = {.body = find_n_dims, .arg = (uint32_t)arg, .item = (uint32_t)item};
 
@@ -137,7 +137,7 @@ static void find_size(session *s, step *t)
     t->made = new_size(s, 0, t->q->symbolic->args[t->arg].tensors[t->item].sizes[dim]);
 }
 
-const rush_size *shape_ask_size(rush_shape *q, size_t arg, size_t item, int dim)
+const rush_size *shape_fn_size(rush_shape *q, size_t arg, size_t item, int dim)
 {
   return made_by(
     q, (step){.body = find_size, .arg = (uint32_t)arg, .item = (uint32_t)item, .dim = dim});
@@ -159,7 +159,7 @@ static void find_int(session *s, step *t)
                      : new_size(s, 0, q->symbolic->args[t->arg].ints[t->item]);
 }
 
-const rush_size *shape_ask_int(rush_shape *q, size_t arg, size_t item)
+const rush_size *shape_fn_int(rush_shape *q, size_t arg, size_t item)
 {
   return made_by(q, (step){.body = find_int, .arg = (uint32_t)arg, .item = (uint32_t)item});
 }
@@ -178,7 +178,7 @@ static void fix_ints(session *s, step *t)
         t->q->o->schema->name);
 }
 
-rush_value shape_ask_arg(rush_shape *q, size_t arg)
+rush_value shape_fn_arg(rush_shape *q, size_t arg)
 {
   step t = {.body = fix_ints, .arg = (uint32_t)arg};
 
@@ -195,7 +195,7 @@ static void make_number(session *s, step *t)
   t->made = new_size(s, t->n, t->q->env ? sym_const(t->q->env, t->n) : NULL);
 }
 
-const rush_size *shape_ask_number(rush_shape *q, int64_t n)
+const rush_size *shape_fn_number(rush_shape *q, int64_t n)
 {
   return made_by(q, (step){.body = make_number, .n = n});
 }
@@ -205,7 +205,7 @@ static void make_unknown(session *s, step *t)
   t->made = new_size(s, SHAPE_UNKNOWN, t->q->env ? sym_fresh(t->q->env, 0, SYM_INF) : NULL);
 }
 
-const rush_size *shape_ask_unknown(rush_shape *q)
+const rush_size *shape_fn_unknown(rush_shape *q)
 {
   return made_by(q, (step){.body = make_unknown});
 }
@@ -265,8 +265,8 @@ static void find_result_of(session *s, step *t)
     t->made = new_size(s, calculate(s, t->what, t->a->n, t->b->n), NULL);
 }
 
-const rush_size *shape_ask_calc(rush_shape *q, rush_size_op op, const rush_size *a,
-                                const rush_size *b)
+const rush_size *shape_fn_calc(rush_shape *q, rush_size_op op, const rush_size *a,
+                               const rush_size *b)
 {
   return made_by(q, (step){.body = find_result_of, .what = (int)op, .a = a, .b = b});
 }
@@ -291,7 +291,7 @@ static void compare_sizes(session *s, step *t)
                                        : t->a->n < t->b->n;
 }
 
-bool shape_ask_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b)
+bool shape_fn_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b)
 {
   step t = {.body = compare_sizes, .what = (int)rel, .a = a, .b = b};
 
@@ -314,7 +314,7 @@ static void need_results_before(session *s, rush_shape *q, uint32_t result)
                           "the shape function of %s does not give result %u", sc->name, i);
 }
 
-static void give_result(session *s, step *t)
+static void add_result(session *s, step *t)
 {
   rush_shape *q = t->q;
   int n = t->dim;
@@ -336,15 +336,15 @@ static void give_result(session *s, step *t)
                    i, t->arg, (long long)sizes[i]);
   }
   if (q->env)
-    symshape_give(s, q->env, q->symbolic, t->arg, t->what, n, formulas);
+    symshape_add_dense(s, q->env, q->symbolic, t->arg, t->what, n, formulas);
   else
-    shape_give(s, q->plain, t->arg, t->what, n, sizes);
+    shape_add_dense(s, q->plain, t->arg, t->what, n, sizes);
 }
 
-rush_status shape_ask_give(rush_shape *q, size_t result, rush_dtype dtype, int n_dims,
-                           const rush_size *const *sizes)
+rush_status shape_fn_add_result(rush_shape *q, size_t result, rush_dtype dtype, int n_dims,
+                                const rush_size *const *sizes)
 {
-  step t = {.body = give_result,
+  step t = {.body = add_result,
             .arg = (uint32_t)result,
             .what = (int)dtype,
             .dim = n_dims,
@@ -354,7 +354,7 @@ rush_status shape_ask_give(rush_shape *q, size_t result, rush_dtype dtype, int n
   return q->failed;
 }
 
-rush_status shape_ask_fail(rush_shape *q, const char *type, const char *fmt, va_list ap)
+rush_status shape_fn_fail(rush_shape *q, const char *type, const char *fmt, va_list ap)
 {
   if (q->failed == RUSH_OK)
     q->failed = error_set_va(q->s->cx->err, RUSH_ERAISED, type ? type : "RuntimeError", fmt, ap);
@@ -363,7 +363,7 @@ rush_status shape_ask_fail(rush_shape *q, const char *type, const char *fmt, va_
 
 /* -- The question ------------------------------------------------------------------------------ */
 
-static void ask_numbers(rush_shape *q)
+static void run_shape_fn(rush_shape *q)
 {
   rush_status st = q->o->outside->shape_fn(q, q->o->outside->user);
 
@@ -373,15 +373,15 @@ static void ask_numbers(rush_shape *q)
   need_results_before(q->s, q, q->o->schema->n_returns);
 }
 
-void op_shape_outside(session *s, const op *o, shape_call *call)
+void op_shape_custom(session *s, const op *o, shape_call *call)
 {
   call->schema = o->schema;
-  ask_numbers(&(rush_shape){.s = s, .o = o, .plain = call});
+  run_shape_fn(&(rush_shape){.s = s, .o = o, .plain = call});
 }
 
-void op_symshape_outside(session *s, sym_env *env, const op *o, symshape_call *call)
+void op_symshape_custom(session *s, sym_env *env, const op *o, symshape_call *call)
 {
   call->schema = o->schema;
-  ask_numbers(&(rush_shape){.s = s, .o = o, .symbolic = call, .env = env});
+  run_shape_fn(&(rush_shape){.s = s, .o = o, .symbolic = call, .env = env});
   symshape_finish(env, call);
 }

@@ -1,12 +1,169 @@
-/* _rushlight/script_value.c -- converts Python objects to values of given types, with PyTorch's
- * conversions and its messages if they do not fit. Conversion is driven by the required type, not
- * by the object, because an empty list or a number fits several. The messages are made only after a
- * refusal, by a second walk that looks for the part that does not fit. Cost: O(items). */
+/* value_in.c -- converts Python objects to values: by the object's own kind, or to a given type
+ * with PyTorch's conversions.
+ *
+ * One function per container serves both: with a type, the items are converted to its element
+ * types, and a misfit is an answer (1), because other types or overloads may fit; without one,
+ * every failure is an exception.  The type decides, not the object, where there is one: an empty
+ * list or a number fits several.  Tensors are converted in tensor_in.c.  Cost: O(items). */
 #include "script.h"
 
 #include <string.h>
 
-static int as_any_list(py_call *call, PyObject *o, const rush_type *t, rush_value *out);
+#define MAX_NESTING 100
+
+static int by_kind(py_call *call, PyObject *o, int depth, rush_value *out);
+static int list_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value *out);
+static int tuple_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value *out);
+static int dict_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value *out);
+static int complex_as(py_call *call, PyObject *o, rush_value *out);
+
+/* -- By kind ----------------------------------------------------------------------------------- */
+
+static int long_to_value(PyObject *o, rush_value *out)
+{
+  int overflow;
+  long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+
+  if (overflow) {
+    PyErr_SetString(PyExc_OverflowError, "int does not fit in 64 bits");
+    return -1;
+  }
+  if (i == -1 && PyErr_Occurred())
+    return -1;
+  *out = rush_value_int(i);
+  return 0;
+}
+
+static int text_to_value(py_call *call, PyObject *o, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  Py_ssize_t n;
+  const char *text = PyUnicode_AsUTF8AndSize(o, &n);
+
+  if (!text)
+    return -1;
+  if (rush_string_create(call->state->context, text, (size_t)n, out, &err) != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return 0;
+}
+
+/* By PyTorch's numbers. */
+static const char *const device_names[] = {
+  "cpu",    "cuda",  "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla",
+  "vulkan", "metal", "xpu",    "mps",    "meta",   "hpu",   "ve",  "lazy", "ipu",  "mtia"};
+
+const char *py_device_name(size_t kind)
+{
+  return kind < sizeof device_names / sizeof *device_names ? device_names[kind] : "privateuseone";
+}
+
+/* Convert a device of torch's: "cpu", "cpu:0". */
+static int device_to_value(PyObject *o, rush_value *out)
+{
+  PyObject *type = PyObject_GetAttrString(o, "type");
+  PyObject *index = type ? PyObject_GetAttrString(o, "index") : NULL;
+  int64_t kind = type && PyUnicode_Check(type) ? -1 : 1;
+
+  for (size_t i = 0; kind < 0 && i < sizeof device_names / sizeof *device_names; i++)
+    if (PyUnicode_CompareWithASCIIString(type, device_names[i]) == 0)
+      kind = (int64_t)i;
+  long at = index && PyLong_Check(index) ? PyLong_AsLong(index) : -1;
+  PyErr_Clear();
+  *out = rush_value_none();
+  out->tag = RUSH_TAG_DEVICE;
+  out->as.i = (kind < 0 ? 1 : kind) << 32 | (uint32_t)(int32_t)at;
+  Py_XDECREF(type);
+  Py_XDECREF(index);
+  return 0;
+}
+
+static int other_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
+{
+  py_state *st = call->state;
+
+  if (PyObject_TypeCheck(o, st->module_type) && ((py_module *)o)->module) {
+    *out = rush_value_retain(rush_module_value(((py_module *)o)->module));
+    return 0;
+  }
+  if (py_find_torch(st)) {
+    int is = PyObject_IsInstance(o, st->torch_tensor);
+    if (is)
+      return is < 0 ? -1 : py_torch_to_value(call, o, out);
+    PyObject *number = PyDict_GetItemWithError(st->torch_names, o);
+    if (number)
+      return long_to_value(number, out);
+    PyErr_Clear(); /* not hashable: no dtype or such */
+  }
+  const char *type = Py_TYPE(o)->tp_name;
+  if (strcmp(type, "torch.device") == 0)
+    return device_to_value(o, out);
+  if (PyObject_CheckBuffer(o) && !PyBytes_Check(o))
+    return py_buffer_to_value(call, o, out);
+  if (PyObject_HasAttrString(o, "__dlpack__"))
+    return py_from_dlpack(call, o, out);
+  if (PyIndex_Check(o)) {
+    PyObject *i = PyNumber_Index(o);
+    int result = i ? long_to_value(i, out) : -1;
+    Py_XDECREF(i);
+    return result;
+  }
+  if (PyMapping_Check(o) && PyObject_HasAttrString(o, "items"))
+    return dict_as(call, o, NULL, depth, out);
+  if (PyType_Check(o) || strncmp(type, "numpy.dtype", 11) == 0) {
+    const int dtype = py_dtype_of(st, o);
+    *out = rush_value_int(dtype);
+    return dtype < 0 ? -1 : 0;
+  }
+  PyErr_Format(PyExc_TypeError, "a value of type '%s' cannot be passed to a program", type);
+  return -1;
+}
+
+/* Convert by the object's own kind; the `depth` containers around it count. */
+static int by_kind(py_call *call, PyObject *o, int depth, rush_value *out)
+{
+  py_state *st = call->state;
+
+  if (depth > MAX_NESTING) {
+    PyErr_SetString(PyExc_ValueError, "values are nested too deeply");
+    return -1;
+  }
+  if (o == Py_None)
+    *out = rush_value_none();
+  else if (PyBool_Check(o))
+    *out = rush_value_bool(o == Py_True);
+  else if (PyLong_CheckExact(o))
+    return long_to_value(o, out);
+  else if (PyFloat_Check(o))
+    *out = rush_value_float(PyFloat_AS_DOUBLE(o));
+  else if (PyUnicode_Check(o))
+    return text_to_value(call, o, out);
+  else if (Py_IS_TYPE(o, st->tensor_type)) {
+    *out = rush_value_retain(((py_tensor *)o)->value);
+    call->saw_ours = true;
+    return py_remember(call, *out, o);
+  } else if (Py_IS_TYPE(o, st->dtype_type))
+    return long_to_value(PyTuple_GET_ITEM(o, 1), out);
+  else if (Py_IS_TYPE(o, st->object_type) || Py_IS_TYPE(o, st->enum_type))
+    *out = rush_value_retain(((py_object *)o)->value);
+  else if (PyObject_TypeCheck(o, st->module_type))
+    *out = rush_value_retain(rush_module_value(((py_module *)o)->module));
+  else if (PyList_Check(o) || PyTuple_Check(o))
+    return PyTuple_Check(o) ? tuple_as(call, o, NULL, depth, out)
+                            : list_as(call, o, NULL, depth, out);
+  else if (PyDict_Check(o))
+    return dict_as(call, o, NULL, depth, out);
+  else if (PyComplex_Check(o))
+    return complex_as(call, o, out);
+  else
+    return other_to_value(call, o, depth, out);
+  return 0;
+}
+
+int py_to_value(py_call *call, PyObject *o, rush_value *out) { return by_kind(call, o, 0, out); }
+
+/* -- By type: numbers -------------------------------------------------------------------------- */
 
 static int number_as(PyObject *o, rush_type_kind kind, rush_value *out)
 {
@@ -101,11 +258,20 @@ static int number_any(py_call *call, PyObject *o, rush_value *out)
   return 1;
 }
 
+/* -- Containers -------------------------------------------------------------------------------- */
+
 static void release_items(rush_value *v, Py_ssize_t n)
 {
   for (Py_ssize_t i = 0; i < n; i++)
     rush_value_release(v[i]);
   PyMem_Free(v);
+}
+
+/* Convert an item of a container to element `i` of its type; t NULL: by its kind. */
+static int item_as(py_call *call, PyObject *o, const rush_type *t, size_t i, int depth,
+                   rush_value *out)
+{
+  return t ? py_to_value_as(call, o, rush_type_elem(t, i), out) : by_kind(call, o, depth + 1, out);
 }
 
 /* Convert a constructed container to the exact type (an empty one does not show its element
@@ -120,12 +286,12 @@ static int convert_steal(py_call *call, const rush_type *t, rush_value made, rus
   return st == RUSH_OK ? 0 : 1;
 }
 
-/* Convert items of any iterable, each to elem (n types: item by item). */
-static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple,
+/* Convert the items of any iterable, all to one element type, or a tuple's one by one. */
+static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple, int depth,
                     rush_value **items, Py_ssize_t *n)
 {
   PyObject *fast =
-    PyUnicode_Check(o) || (is_tensor(call, o) && !is_tuple) ? NULL : PySequence_Fast(o, "");
+    t && (PyUnicode_Check(o) || (is_tensor(call, o) && !is_tuple)) ? NULL : PySequence_Fast(o, "");
   int result = 0;
 
   if (!fast) {
@@ -133,7 +299,7 @@ static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tupl
     return 1;
   }
   Py_ssize_t size = PySequence_Fast_GET_SIZE(fast), done = 0;
-  if (is_tuple && (size_t)size != rush_type_n_elems(t)) {
+  if (t && is_tuple && (size_t)size != rush_type_n_elems(t)) {
     Py_DECREF(fast);
     return 1;
   }
@@ -144,8 +310,8 @@ static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tupl
     return -1;
   }
   for (; done < size && result == 0; done += result == 0)
-    result = py_to_value_as(call, PySequence_Fast_GET_ITEM(fast, done),
-                            rush_type_elem(t, is_tuple ? (size_t)done : 0), &(*items)[done]);
+    result = item_as(call, PySequence_Fast_GET_ITEM(fast, done), t, is_tuple ? (size_t)done : 0,
+                     depth, &(*items)[done]);
   Py_DECREF(fast);
   if (result != 0)
     release_items(*items, done);
@@ -169,36 +335,37 @@ static int held_as(py_call *call, PyObject *o, const rush_type *t, rush_tag tag,
   return result;
 }
 
-static int as_any_list(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+static int list_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value *out)
 {
-  if (held_as(call, o, t, RUSH_TAG_LIST, out) == 0)
+  if (t && held_as(call, o, t, RUSH_TAG_LIST, out) == 0)
     return 0;
   rush_error err = RUSH_ERROR_INIT;
   rush_value *items, made;
   Py_ssize_t n;
-  int result = items_as(call, o, t, false, &items, &n);
+  int result = items_as(call, o, t, false, depth, &items, &n);
 
   if (result != 0)
     return result;
-  rush_status st = rush_list_create(call->state->context, items, (size_t)n, &made, &err);
+  rush_status st =
+    rush_list_create(call->state->context, items, (size_t)n, t ? &made : out, &err);
   release_items(items, n);
   if (st != RUSH_OK) {
     py_raise(call->state, &err);
     return -1;
   }
-  return convert_steal(call, t, made, out);
+  return t ? convert_steal(call, t, made, out) : 0;
 }
 
-static int as_tuple(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+static int tuple_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value *items;
   Py_ssize_t n;
-  int result = PyDict_Check(o) ? 1 : items_as(call, o, t, true, &items, &n);
+  int result = PyDict_Check(o) ? 1 : items_as(call, o, t, true, depth, &items, &n);
 
   if (result != 0)
     return result;
-  rush_status st = rush_type_name(t)
+  rush_status st = t && rush_type_name(t)
                      ? rush_named_tuple_create(call->state->context, t, items, (size_t)n, out, &err)
                      : rush_tuple_create(call->state->context, items, (size_t)n, out, &err);
   release_items(items, n);
@@ -209,45 +376,63 @@ static int as_tuple(py_call *call, PyObject *o, const rush_type *t, rush_value *
   return 0;
 }
 
-static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+/* Convert the items of a mapping: the n keys in front of their values. */
+static int pairs_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value **kv,
+                    Py_ssize_t *n)
 {
-  if (held_as(call, o, t, RUSH_TAG_DICT, out) == 0)
-    return 0;
-  rush_error err = RUSH_ERROR_INIT;
   PyObject *items =
-    PyMapping_Check(o) && PyObject_HasAttrString(o, "items") ? PyMapping_Items(o) : NULL;
+    !t || (PyMapping_Check(o) && PyObject_HasAttrString(o, "items")) ? PyMapping_Items(o) : NULL;
   int result = 0;
 
   if (!items) {
+    if (!t)
+      return -1;
     PyErr_Clear();
     return 1;
   }
-  Py_ssize_t n = PyList_GET_SIZE(items), i = 0;
-  rush_value *kv = PyMem_Calloc(2 * (size_t)n + 1, sizeof(*kv)), made;
-  for (; kv && i < n && result == 0; i++) {
-    PyObject *pair = PyList_GET_ITEM(items, i);
-    rush_value one;
-    for (int j = 0; j < 2 && result == 0; j++)
-      if ((result = py_to_value_as(call, PyTuple_GET_ITEM(pair, j), rush_type_elem(t, (size_t)j),
-                                   &one)) == 0)
-        kv[j * n + i] = one;
-  }
-  Py_DECREF(items);
-  if (!kv) {
+  *n = PyList_GET_SIZE(items);
+  *kv = PyMem_Calloc(2 * (size_t)*n + 1, sizeof **kv); /* slots that are not reached are None */
+  if (!*kv) {
+    Py_DECREF(items);
     PyErr_NoMemory();
     return -1;
   }
-  if (result == 0 &&
-      rush_dict_create(call->state->context, kv, kv + n, (size_t)n, &made, &err) != RUSH_OK) {
-    py_raise(call->state, &err);
-    result = -1;
-  } else if (result == 0) {
-    release_items(kv, 2 * n);
-    return convert_steal(call, t, made, out);
+  for (Py_ssize_t i = 0; i < *n && result == 0; i++) {
+    PyObject *pair = PyList_GET_ITEM(items, i);
+    for (int j = 0; j < 2 && result == 0; j++) {
+      rush_value one;
+      if ((result = item_as(call, PyTuple_GET_ITEM(pair, j), t, (size_t)j, depth, &one)) == 0)
+        (*kv)[j * *n + i] = one;
+    }
   }
-  release_items(kv, 2 * n); /* slots that were not reached are None */
+  Py_DECREF(items);
+  if (result != 0)
+    release_items(*kv, 2 * *n);
   return result;
 }
+
+static int dict_as(py_call *call, PyObject *o, const rush_type *t, int depth, rush_value *out)
+{
+  if (t && held_as(call, o, t, RUSH_TAG_DICT, out) == 0)
+    return 0;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value *kv, made;
+  Py_ssize_t n;
+  int result = pairs_as(call, o, t, depth, &kv, &n);
+
+  if (result != 0)
+    return result;
+  rush_status st =
+    rush_dict_create(call->state->context, kv, kv + n, (size_t)n, t ? &made : out, &err);
+  release_items(kv, 2 * n);
+  if (st != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return t ? convert_steal(call, t, made, out) : 0;
+}
+
+/* -- Objects ----------------------------------------------------------------------------------- */
 
 /* Return the Type that a Python class was registered with (borrowed), or NULL. */
 static py_type *type_of_class(py_state *st, PyObject *cls)
@@ -413,7 +598,7 @@ static int any_as(py_call *call, PyObject *o, rush_value *out)
     case RUSH_TYPE_ENUM:
       return enum_as(call, o, known->type, out);
     case RUSH_TYPE_TUPLE:
-      return as_tuple(call, o, known->type, out);
+      return tuple_as(call, o, known->type, 0, out);
     default:
       break;
     }
@@ -622,349 +807,27 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   case RUSH_TYPE_DEVICE:
     return PyUnicode_Check(o) ? device_as(call, o, out) : plain_as(call, o, out, RUSH_TAG_DEVICE);
   case RUSH_TYPE_LIST:
-    return as_any_list(call, o, t, out);
+    return list_as(call, o, t, 0, out);
   case RUSH_TYPE_TUPLE:
-    return as_tuple(call, o, t, out);
+    return tuple_as(call, o, t, 0, out);
   case RUSH_TYPE_DICT:
-    return as_dict(call, o, t, out);
+    return dict_as(call, o, t, 0, out);
   case RUSH_TYPE_OPTIONAL:
     *out = rush_value_none();
     return o == Py_None ? 0 : py_to_value_as(call, o, rush_type_elem(t, 0), out);
   case RUSH_TYPE_UNION:
     return union_as(call, o, t, out);
-  case RUSH_TYPE_CLASS: case RUSH_TYPE_INTERFACE:
+  case RUSH_TYPE_CLASS:
+  case RUSH_TYPE_INTERFACE:
     return object_as(call, o, t, out);
   case RUSH_TYPE_ENUM:
     return enum_as(call, o, t, out);
   case RUSH_TYPE_GENERATOR:
     return generator_as(call, o, out);
-  case RUSH_TYPE_FUTURE: case RUSH_TYPE_AWAIT:
+  case RUSH_TYPE_FUTURE:
+  case RUSH_TYPE_AWAIT:
     return future_as(call, o, t, out);
   default:
     return any_as(call, o, out);
   }
-}
-
-/* -- Arguments --------------------------------------------------------------------------------- */
-
-static void fail_schema(py_call *call, rush_function *f, const char *format, ...)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  char *text = NULL;
-  va_list ap;
-
-  va_start(ap, format);
-  PyObject *head = PyUnicode_FromFormatV(format, ap);
-  va_end(ap);
-  if (head && rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
-    PyErr_Format(PyExc_RuntimeError, "%U Declaration: %s", head, text);
-  else if (head)
-    PyErr_SetObject(PyExc_RuntimeError, head);
-  rush_error_clear(&err);
-  if (text)
-    rush_free_text(call->state->context, text);
-  Py_XDECREF(head);
-}
-
-/* Return the first item that does not have the type, or NULL; borrowed. */
-static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t, bool is_tuple,
-                           const rush_type **which)
-{
-  PyObject *bad = NULL;
-
-  for (Py_ssize_t i = 0; !bad && i < PySequence_Fast_GET_SIZE(sequence); i++) {
-    PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
-    rush_value v = rush_value_none();
-    *which = rush_type_elem(t, is_tuple ? (size_t)i : 0);
-    if (py_to_value_as(call, item, *which, &v) != 0)
-      bad = item;
-    PyErr_Clear();
-    rush_value_release(v);
-  }
-  return bad;
-}
-
-static PyObject *bad_in_dict(py_call *call, PyObject *dict, const rush_type *t,
-                             const rush_type **which)
-{
-  PyObject *key, *value, *bad = NULL;
-  Py_ssize_t at = 0;
-
-  while (!bad && PyDict_Next(dict, &at, &key, &value)) {
-    PyObject *both[2] = {key, value};
-    for (size_t i = 0; i < 2 && !bad; i++) {
-      rush_value v = rush_value_none();
-      *which = rush_type_elem(t, i);
-      if (py_to_value_as(call, both[i], *which, &v) != 0)
-        bad = both[i];
-      PyErr_Clear();
-      rush_value_release(v);
-    }
-  }
-  return bad;
-}
-
-/* Explain, in PyTorch's words, why the object does not have the type.  New. */
-PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
-{
-  rush_type_kind k = rush_type_kind_of(t);
-  const rush_type *inner = NULL;
-  rush_error err = RUSH_ERROR_INIT;
-  char *want = NULL;
-  PyObject *bad = NULL, *out = NULL;
-
-  if (k == RUSH_TYPE_OPTIONAL)
-    return py_cast_details(call, o, rush_type_elem(t, 0));
-  if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o) &&
-      (size_t)PyTuple_GET_SIZE(o) == rush_type_n_elems(t))
-    bad = first_bad(call, o, t, true, &inner);
-  if (k == RUSH_TYPE_LIST && PyList_Check(o)) {
-    rush_type_kind e = rush_type_kind_of(rush_type_elem(t, 0));
-    if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL &&
-        e != RUSH_TYPE_COMPLEX && e != RUSH_TYPE_TENSOR)
-      bad = first_bad(call, o, t, false, &inner);
-  }
-  if (k == RUSH_TYPE_DICT && PyDict_Check(o))
-    bad = bad_in_dict(call, o, t, &inner);
-  if (bad)
-    return py_cast_details(call, bad, inner);
-  (void)!rush_type_to_text(call->state->context, t, true, &want, &err);
-  rush_error_clear(&err);
-  if (k == RUSH_TYPE_TENSOR)
-    out = PyUnicode_FromFormat("Unable to cast %S to Tensor", o);
-  else if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o))
-    out = PyUnicode_FromFormat("Object %R had a different number of elements than type %s", o,
-                               want ? want : "?");
-  else if (k == RUSH_TYPE_UNION)
-    out = PyUnicode_FromFormat("Expected a member of %s but instead found type %s",
-                               want ? want : "?", Py_TYPE(o)->tp_name);
-  else if (k == RUSH_TYPE_ENUM || k == RUSH_TYPE_CLASS || k == RUSH_TYPE_INTERFACE)
-    out =
-      PyUnicode_FromFormat("Unable to cast %S to %s", (PyObject *)Py_TYPE(o), want ? want : "?");
-  else
-    out = PyUnicode_FromFormat("Unable to cast Python instance of type %S to C++ type '?' (#define "
-                               "PYBIND11_DETAILED_ERROR_MESSAGES or "
-                               "compile in debug mode for details)",
-                               (PyObject *)Py_TYPE(o));
-  if (want)
-    rush_free_text(call->state->context, want);
-  return out;
-}
-
-/* Return the type's name; for a NamedTuple with its fields. */
-static PyObject *friendly_name(PyObject *o)
-{
-  const char *name =
-    strrchr(Py_TYPE(o)->tp_name, '.') ? strrchr(Py_TYPE(o)->tp_name, '.') + 1 : Py_TYPE(o)->tp_name;
-  PyObject *fields = PyTuple_Check(o) ? PyObject_GetAttrString(o, "_fields") : NULL;
-  PyObject *comma = fields ? PyUnicode_FromString(", ") : NULL;
-  PyObject *joined = comma ? PyUnicode_Join(comma, fields) : NULL;
-  PyObject *out = joined ? PyUnicode_FromFormat("%s (aka NamedTuple(%U))", name, joined)
-                         : PyUnicode_FromString(Py_TYPE(o)->tp_name);
-
-  PyErr_Clear();
-  Py_XDECREF(joined);
-  Py_XDECREF(comma);
-  Py_XDECREF(fields);
-  return out;
-}
-
-/* Explain why an array cannot be a tensor, new; NULL without an exception: it can, or it is not an
- * array. */
-static PyObject *buffer_details(py_call *call, PyObject *o)
-{
-  PyObject *type, *value, *trace, *out = NULL;
-  rush_value v;
-
-  if (!PyObject_CheckBuffer(o) || PyBytes_Check(o))
-    return NULL;
-  if (py_to_value(call, o, &v) == 0) {
-    rush_value_release(v);
-    return NULL;
-  }
-  PyErr_Fetch(&type, &value, &trace);
-  if (value)
-    out = PyObject_Str(value);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(trace);
-  PyErr_Clear();
-  return out;
-}
-
-static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg,
-                      PyObject *o, size_t position)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  char *want = NULL, *text = NULL;
-  PyObject *repr = PyObject_Repr(o);
-  PyObject *inferred =
-    arg->is_inferred
-      ? PyUnicode_FromFormat(
-          "Inferred '%s' to be of type 'Tensor' because it was not annotated with an "
-          "explicit type.\n",
-          arg->name)
-      : PyUnicode_FromString("");
-
-  PyErr_Clear();
-  PyObject *details = buffer_details(call, o), *found = friendly_name(o);
-  if (!details)
-    details = py_cast_details(call, o, arg->type);
-  PyErr_Clear();
-  if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
-      rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
-    PyErr_Format(PyExc_RuntimeError,
-                 "%s() Expected a value of type '%s%s' for argument '%s' but instead found type "
-                 "'%V'.\n%VPosition: %zu\nValue: %V\n"
-                 "Declaration: %s\nCast error details: %V",
-                 name, want, arg->is_inferred ? " (inferred)" : "", arg->name, found, "?", inferred,
-                 "", position, repr, "?", text, details, "?");
-  rush_error_clear(&err);
-  if (want)
-    rush_free_text(call->state->context, want);
-  if (text)
-    rush_free_text(call->state->context, text);
-  Py_XDECREF(repr);
-  Py_XDECREF(details);
-  Py_XDECREF(found);
-  Py_XDECREF(inferred);
-}
-
-static PyObject *keyword_of(PyObject *const *values, PyObject *kwnames, const char *name)
-{
-  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), name) == 0)
-      return values[i];
-  return NULL;
-}
-
-/* Return the first keyword that no parameter has (borrowed), or NULL. */
-static PyObject *unknown_keyword(rush_function *f, PyObject *kwnames)
-{
-  rush_argument arg;
-
-  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
-    PyObject *name = PyTuple_GET_ITEM(kwnames, i);
-    bool known = false;
-    for (size_t k = 0; !known && rush_function_arg(f, k, &arg); k++)
-      known = PyUnicode_CompareWithASCIIString(name, arg.name) == 0;
-    if (!known)
-      return name;
-  }
-  return NULL;
-}
-
-/* Raise PyTorch's refusal of a call, with the keyword that is the reason if there is one. */
-static void fail_arguments(py_call *call, rush_function *f, PyObject *kwnames, PyObject *refusal)
-{
-  PyObject *unknown = unknown_keyword(f, kwnames);
-
-  if (refusal && unknown)
-    fail_schema(call, f, "%U Got an unexpected keyword '%U'.", refusal, unknown);
-  else if (refusal)
-    fail_schema(call, f, "%U", refusal);
-  Py_XDECREF(refusal);
-}
-
-/* Raise for keywords that match no parameter. */
-static void fail_keyword(py_call *call, rush_function *f, const char *name, size_t skip,
-                         size_t n_args, PyObject *kwnames)
-{
-  rush_argument arg;
-
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
-    const char *text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, i));
-    bool known = false;
-    for (size_t k = skip; rush_function_arg(f, k, &arg); k++) {
-      if (strcmp(arg.name, text) != 0)
-        continue;
-      known = true;
-      if (k - skip < n_args) {
-        fail_schema(call, f, "%s() got multiple values for argument '%s'.", name, text);
-        return;
-      }
-    }
-    if (!known) {
-      fail_schema(call, f, "Unknown keyword argument '%s' for operator '%s'. Schema:", text, name);
-      return;
-    }
-  }
-}
-
-/* Bind parameter i of f to an object; returns 0, 1 if it does not fit, -1 with an exception set. */
-static int bind_one(py_call *call, rush_function *f, size_t i, const rush_argument *arg,
-                    PyObject *o, rush_value *out)
-{
-  if (o == Py_None && arg->type &&
-      rush_type_kind_of(arg->type) == RUSH_TYPE_TENSOR) { /* None, as PyTorch takes it */
-    bool undefined;
-    WITHOUT_GIL(undefined = rush_function_takes_undefined(f, i));
-    if (undefined) {
-      *out = rush_value_none();
-      out->tag = RUSH_TAG_TENSOR;
-      out->as.heap = NULL;
-      return 0;
-    }
-  }
-  if (arg->fixed_len && (PyLong_Check(o) || PyFloat_Check(o)))
-    return py_to_value(call, o, out);
-  return py_to_value_as(call, o, arg->type, out);
-}
-
-int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
-                 PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out)
-{
-  size_t n = rush_function_n_args(f), used = 0, used_named = 0;
-  size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
-  static const char too_many[] =
-    "%s() expected at most %zu argument(s) but received %zu argument(s).";
-  rush_argument arg;
-
-  if (py_args_alloc(out, n, n) < 0)
-    return -1;
-  if (skip + n_args + n_named > n) { /* before the values are looked at, as PyTorch does */
-    fail_arguments(call, f, kwnames,
-                   PyUnicode_FromFormat(too_many, name, n, skip + n_args + n_named));
-    goto fail;
-  }
-  for (size_t i = skip; i < n && rush_function_arg(f, i, &arg); i++) {
-    PyObject *o = NULL;
-    rush_value v;
-    if (arg.keyword_only && used < n_args) {
-      fail_schema(call, f, "%s() takes %zu positional argument(s) but %zu was/were given. ", name,
-                  i, skip + n_args);
-      goto fail;
-    }
-    if (used < n_args) {
-      o = args[used++];
-    } else if ((o = keyword_of(args + n_args, kwnames, arg.name)) != NULL) {
-      used_named++;
-    } else if (arg.has_default) {
-      continue;
-    } else {
-      fail_arguments(
-        call, f, kwnames,
-        PyUnicode_FromFormat("%s() is missing value for argument '%s'.", name, arg.name));
-      goto fail;
-    }
-    int result = bind_one(call, f, i, &arg, o, &v);
-    if (result != 0) {
-      if (result > 0)
-        fail_cast(call, f, name, &arg, o, i);
-      goto fail;
-    }
-    if (out->n_args == i - skip && !arg.keyword_only)
-      out->args[out->n_args++] = v;
-    else
-      out->named[out->n_named++] = (rush_named_value){arg.name, v};
-  }
-  if (used == n_args && used_named == n_named)
-    return 0;
-  if (used < n_args)
-    fail_schema(call, f, too_many, name, n, skip + n_args + n_named);
-  else
-    fail_keyword(call, f, name, skip, n_args, kwnames);
-fail:
-  py_args_free(out);
-  return -1;
 }
