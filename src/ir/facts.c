@@ -307,14 +307,36 @@ void ir_facts_print(text_buf *out, const ir_facts *f)
   text_printf(out, ")%s", f->defined == 0 ? "[Undefined]" : "");
 }
 
+/* Return a copy in which all that means the same has the same bytes: what is unused is 0. */
+static ir_facts canonical(const ir_facts *f)
+{
+  ir_facts same;
+
+  memset(&same, 0, sizeof same);
+  same.dtype = f->dtype;
+  same.n_dims = f->n_dims;
+  same.defined = f->defined;
+  same.requires_grad = f->requires_grad;
+  same.contiguous = f->contiguous;
+  same.has_device = f->has_device;
+  same.device_kind = f->has_device ? f->device_kind : 0;
+  same.device_index = f->has_device ? f->device_index : 0;
+  for (int i = 0; i < f->n_dims; i++) {
+    same.sizes[i] = f->sizes[i];
+    same.strides[i] = f->strides[i];
+  }
+  return same;
+}
+
+/* The key is the facts: their text does not tell all, such as 0 dimensions from an unknown rank. */
 const type *ir_facts_type(session *s, type_store *ts, const ir_facts *f)
 {
   if (ir_facts_is_none(f))
     return type_simple(TYPE_TENSOR);
+  const ir_facts same = canonical(f);
+  const str key = {(const char *)&same, sizeof same};
   text_buf *text = session_text(s);
+
   ir_facts_print(text, f);
-  const char *name = session_take_text(s, text);
-  /* What the text does not show follows the name in the key. */
-  const char *key = session_printf(s, "%s%d%d", name, f->contiguous, f->defined);
-  return session_type(s, type_refined(ts, name, key, f, sizeof *f));
+  return session_type(s, type_refined(ts, session_take_text(s, text), key, &same, sizeof same));
 }

@@ -25,7 +25,7 @@ static void set_facts(session *s, ir_value *v, const ir_facts *f)
   ASSERT(f->n_dims <= IR_FACTS_DIMS, "more dimensions than facts have room for");
   if (type_is(v->type, TYPE_TENSOR))
     v->type = ir_facts_type(s, v->node->graph->types, f);
-  ASSERT(!type_is(v->type, TYPE_TENSOR) || ir_facts_of(v->type)->dtype == f->dtype,
+  ASSERT(!type_is(v->type, TYPE_TENSOR) || ir_facts_equal(ir_facts_of(v->type), f),
          "a type has the facts of which it was made");
 }
 

@@ -258,16 +258,20 @@ static const type *intern(type_store *ts, type_kind kind, const type *const *ele
 /* Return the store's type of that kind and key, under the lock; a new one gets the name. */
 static type *intern_key(type_store *ts, type_kind kind, str key, str name)
 {
-  char *kept = arena_alloc(&ts->mem, key.len + 1);
-  if (!kept)
+  char room[512];
+  const bool is_short = key.len < sizeof room;
+  char *k = is_short ? room : arena_alloc(&ts->mem, key.len + 1);
+  if (!k)
     return NULL;
-  kept[0] = (char)kind; /* container keys begin with a kind that is never a named one */
-  memcpy(kept + 1, key.p, key.len);
-  str k = {kept, key.len + 1};
-  type *t = table_get(&ts->interned, k);
-  if (!t && (t = make_type(ts, kind, name, NULL, 0)) && !table_put(&ts->interned, k, t))
-    t = NULL;
-  return t;
+  k[0] = (char)kind; /* container keys begin with a kind that is never a named one */
+  memcpy(k + 1, key.p, key.len);
+  type *t = table_get(&ts->interned, (str){k, key.len + 1});
+  if (t)
+    return t;
+  if (is_short && !(k = copy_name(ts, room, key.len + 1)))
+    return NULL;
+  t = make_type(ts, kind, name, NULL, 0);
+  return t && table_put(&ts->interned, (str){k, key.len + 1}, t) ? t : NULL;
 }
 
 /* Return the store's type of that kind and name. */
@@ -279,11 +283,11 @@ static const type *intern_named(type_store *ts, type_kind kind, str name)
   return t;
 }
 
-const type *type_refined(type_store *ts, const char *name, const char *key, const void *facts,
+const type *type_refined(type_store *ts, const char *name, str key, const void *facts,
                          size_t n_bytes)
 {
   mutex_lock(&ts->lock);
-  type *t = intern_key(ts, TYPE_TENSOR, str_of(key), str_of(name));
+  type *t = intern_key(ts, TYPE_TENSOR, key, str_of(name));
   void *copy = t && !t->facts ? arena_alloc(&ts->mem, n_bytes) : NULL;
   if (copy)
     t->facts = memcpy(copy, facts, n_bytes);

@@ -175,9 +175,8 @@ const type *type_class_ref(type_store *ts, str name);
  * publishing it. */
 type *type_new_named(type_store *ts, type_kind kind, const char *name, const type *const *elems,
                      uint32_t n);
-/* Return the store's TYPE_TENSOR of that key, which starts with the name, with a copy of the
- * facts. */
-const type *type_refined(type_store *ts, const char *name, const char *key, const void *facts,
+/* Return the store's TYPE_TENSOR of that key; a new one gets the name and a copy of the facts. */
+const type *type_refined(type_store *ts, const char *name, str key, const void *facts,
                          size_t n_bytes);
 /* Set elements and fields, which live as long as the store, of a NamedTuple made without them.
  * Returns false (and calls mem_refuse) if it would be too large or too deep.  Before, its `fields`

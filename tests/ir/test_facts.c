@@ -112,6 +112,38 @@ static void facts_are_ordered(void **state)
   end(&f);
 }
 
+typedef struct type_job {
+  fixture *f;
+  ir_facts a, b;
+} type_job;
+
+static void compare_types(session *s, void *arg)
+{
+  const type_job *j = arg;
+  const type *a = ir_facts_type(s, j->f->types, &j->a), *b = ir_facts_type(s, j->f->types, &j->b);
+
+  assert_true(ir_facts_equal(ir_facts_of(a), &j->a) && ir_facts_equal(ir_facts_of(b), &j->b));
+  assert_int_equal(a == b, ir_facts_equal(&j->a, &j->b));
+}
+
+/* Also where the texts are the same, as of 0 dimensions and an unknown rank. */
+static void types_have_their_facts(void **state)
+{
+  fixture f;
+  (void)state;
+
+  begin(&f);
+  for (int i = 0; i < 5000; i++) {
+    rush_tensor *s = some_tensor(&f), *t = some_tensor(&f);
+    const ir_facts of_s = ir_facts_of_tensor(s), of_t = ir_facts_of_tensor(t);
+    type_job j = {&f, weaker(&f, of_s), weaker(&f, i % 2 ? of_s : of_t)};
+    assert_int_equal(session_run(&f.cx, compare_types, &j), RUSH_OK);
+    tensor_release(s);
+    tensor_release(t);
+  }
+  end(&f);
+}
+
 typedef struct text_job {
   fixture *f;
   const char *text;
@@ -162,6 +194,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(facts_are_ordered),
+    cmocka_unit_test(types_have_their_facts),
     cmocka_unit_test(text_comes_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,21 @@ def test_no_branch_is_left_whose_condition_is_known(tmp_path: pathlib.Path) -> N
     same(ours(torch.ones(2)), module(torch.ones(2)))
 
 
+def test_an_unknown_rank_is_not_that_of_a_scalar(tmp_path: pathlib.Path) -> None:
+    class Ranks(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, int, int]:
+            total = x.sum()
+            y = x
+            if bool(total > 0):
+                y = x.unsqueeze(0)
+            return y + total, y.dim(), total.dim()
+
+    module = Ranks()
+    mine = loaded(module, tmp_path)
+    for x in [torch.ones(2, 3), -torch.ones(2, 3)] * 3:
+        same(mine(x), module(x))
+
+
 def test_attributes_that_change_are_read_again(tmp_path: pathlib.Path) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
