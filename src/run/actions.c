@@ -76,7 +76,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
                     .last_use = f->borrowed ? return_borrowed(f, s) : s->last_use,
                     .args = row,
                     .results = results};
-  TRY(op_call(&call));
+  TRY(s->cache ? op_call_cached(&call, s->cache) : op_call(&call));
   if (UNLIKELY(s->checks) && UNLIKELY(!results_fit(f, s, results)))
     return fail_results(cx, s, results);
   drop_operands(f, s);

@@ -762,6 +762,41 @@ static const uint8_t *arg_wants(coder *e, const ir_block *b)
   return wants;
 }
 
+/* True if the site calls an operator whose decisions can be kept for later calls. */
+static bool has_cache(const coder *e, const site *st)
+{
+  return st->op && !context_get_options(e->s->cx->ctx)->no_passes &&
+         op_has_instances(st->op);
+}
+
+static uint32_t count_caches(const coder *e)
+{
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < e->n_sites; i++)
+    n += has_cache(e, &e->sites[i]);
+  return n;
+}
+
+/* Give the sites their caches, which follow each other. */
+static void set_caches(const coder *e, code *c, op_cache *next)
+{
+  c->caches = next;
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    site *st = &c->sites[i];
+    if (!has_cache(e, st))
+      continue;
+    *next = (op_cache){.constants = 0};
+    for (uint32_t k = 0; k < st->n_args && k < 64; k++) {
+      const uint32_t o = c->operands[st->first + k];
+      if (o & OPERAND_CONST || (o & OPERAND_INDEX) < c->n_kregs)
+        next->constants |= UINT64_C(1) << k;
+    }
+    st->cache = next++;
+    c->n_caches++;
+  }
+}
+
 static code *finish(coder *e, const ir_block *b, const char *name)
 {
   size_t n_bytes = padded(sizeof(code)) + padded(e->n_ins * sizeof(ins)) +
@@ -770,7 +805,9 @@ static code *finish(coder *e, const ir_block *b, const char *name)
                    padded(e->n_constants * sizeof(rush_value)) + names_bytes(e) +
                    padded(ir_block_n_inputs(b)) + padded(strlen(name) + 1);
   const uint8_t *wants = arg_wants(e, b);
+  const size_t caches_bytes = padded(count_caches(e) * sizeof(op_cache));
   context *ctx = e->s->cx->ctx;
+  n_bytes += caches_bytes;
   char *p = mem_alloc(ctx, n_bytes);
 
   if (!p)
@@ -790,6 +827,8 @@ static code *finish(coder *e, const ir_block *b, const char *name)
   c->operands = take_part(&p, e->operands, e->n_operands * sizeof(uint32_t));
   c->constants = take_part(&p, e->constants, e->n_constants * sizeof(rush_value));
   c->arg_wants = take_part(&p, wants, ir_block_n_inputs(b));
+  set_caches(e, c, (op_cache *)(void *)p);
+  p += caches_bytes;
   c->name = take_part(&p, name, strlen(name) + 1);
   for (uint32_t i = 0; i < c->n_sites; i++)
     if (c->sites[i].name) {
@@ -811,6 +850,8 @@ void code_free(code *c)
   code_free(atomic_load_explicit(&c->marked, memory_order_acquire));
   executors_free(atomic_load_explicit(&c->executors, memory_order_acquire));
   groups_free(c);
+  for (uint32_t i = 0; i < c->n_caches; i++)
+    op_cache_free(c->ctx, &c->caches[i]);
   for (uint32_t i = 0; i < c->n_constants; i++)
     value_release(c->constants[i]);
   ir_graph_free(c->graph);

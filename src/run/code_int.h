@@ -10,6 +10,7 @@
 #ifndef RUSH_RUN_CODE_INT_H
 #define RUSH_RUN_CODE_INT_H
 
+#include "ops/call/instance.h"
 #include "run/code.h"
 
 typedef enum opcode {
@@ -55,6 +56,7 @@ typedef struct site { /* the data of an instruction with many operands */
   const op *op;            /* OPERATOR */
   rush_value *stopped;     /* STOP, for tests: receives the registers */
   op_node_state *state; /* of an external operator: prepared for this node; owned by the code */
+  op_cache *cache; /* of an operator's calls here, or NULL; owned by the code */
   function *function;      /* CALL; FORK (NULL: its argument is the result) */
   const type *type; /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK, GUARD; the program's */
   const ir_inlined *inlined; /* MARK_BEGIN: the call; in the graph's memory */
@@ -93,13 +95,14 @@ struct code {
   uint64_t borrowed_args;
   uint64_t unused_args; /* the unused ones among these */
   ir_graph *graph;     /* the graph it was made from, if passes changed it; owned */
-  uint32_t n_ins, n_sites, n_operands, n_constants, n_places;
+  uint32_t n_ins, n_sites, n_operands, n_constants, n_places, n_caches;
   uint32_t n_args;     /* registers n_kregs ... receive the arguments */
   uint32_t n_kregs, n_regs, n_row;
   ins *code;
   uint32_t *place_of;  /* per instruction: index into places */
   code_place *places;
   site *sites;
+  op_cache *caches; /* of sites, which point to them */
   uint32_t *operands;
   rush_value *constants; /* retained; the first n_kregs are the registers */
   uint8_t *arg_wants;    /* n_args */

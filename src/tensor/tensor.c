@@ -353,6 +353,51 @@ rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes
   return RUSH_OK;
 }
 
+bool tensor_plan_make(tensor_plan *out, int dtype, int n_dims, const int64_t *sizes,
+                      const int64_t *strides, int64_t *dims)
+{
+  const size_t item = dtype_bytes(dtype);
+  int64_t n;
+  if (n_dims > TENSOR_MAX_DIMS || n_dims < 0 || item == 0 || dtype_class_of(dtype) == DTYPE_QUANT ||
+      !sizes_numel(n_dims, sizes, &n) || !bytes_fit(n_dims, sizes, (int64_t)item))
+    return false;
+  for (int i = 0; i < n_dims; i++)
+    dims[i] = sizes[i];
+  strides_contiguous(n_dims, sizes, dims + n_dims);
+  *out = (tensor_plan){.dtype = (int16_t)dtype, .n_dims = (uint16_t)n_dims, .n_elems = n,
+                       .n_bytes = (size_t)n * item, .sizes = dims};
+  if (strides && n_dims && memcmp(strides, dims + n_dims, sizeof *dims * (size_t)n_dims) != 0) {
+    memcpy(dims + n_dims, strides, sizeof *dims * (size_t)n_dims);
+    out->strides = dims + n_dims;
+  }
+  return true;
+}
+
+rush_status tensor_new_planned(call_ctx *cx, const tensor_plan *p, rush_tensor **out)
+{
+  if (UNLIKELY(p->strides != NULL))
+    return tensor_new_strided(cx, p->dtype, p->n_dims, p->sizes, p->strides, out);
+  if (UNLIKELY(cx->place != NULL))
+    return tensor_new(cx, p->dtype, p->n_dims, p->sizes, out);
+  rush_tensor *t = make_header(cx->ctx, p->dtype, p->n_dims);
+  if (!t)
+    return call_nomem(cx);
+  for (int i = 0; i < p->n_dims; i++) {
+    t->sizes[i] = p->sizes[i];
+    t->strides[i] = p->sizes[p->n_dims + i];
+  }
+  t->n_elems = p->n_elems;
+  t->h.flags = TENSOR_CONTIGUOUS;
+  const rush_status s = storage_new(cx, p->n_bytes, &t->st);
+  if (UNLIKELY(s != RUSH_OK)) {
+    tensor_release(t);
+    return s;
+  }
+  t->data = t->st->data;
+  *out = t;
+  return RUSH_OK;
+}
+
 /* Compute the elements that a storage needs for sizes and strides; -1: too many. */
 static int64_t elements_reached(int n_dims, const int64_t *sizes, const int64_t *strides)
 {

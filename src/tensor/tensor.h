@@ -107,6 +107,21 @@ enum tensor_flags {
 /* Make a contiguous, uninitialised tensor. */
 rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                        rush_tensor **out) RUSH_CHECKED;
+/* A geometry that was checked once, to make many tensors of: row-major if `strides` is NULL.  The
+ * sizes, and row-major strides after them, or dense `strides`, live elsewhere. */
+typedef struct tensor_plan {
+  int16_t dtype;
+  uint16_t n_dims;
+  int64_t n_elems;
+  size_t n_bytes;
+  const int64_t *sizes, *strides;
+} tensor_plan;
+/* Fill a plan; `dims` has room for sizes and strides, which it gets.  Returns false where only
+ * tensor_new can tell: of what it would refuse, and of quantized dtypes. */
+bool tensor_plan_make(tensor_plan *out, int dtype, int n_dims, const int64_t *sizes,
+                      const int64_t *strides, int64_t *dims);
+/* Make an uninitialised tensor of the plan. */
+rush_status tensor_new_planned(call_ctx *cx, const tensor_plan *p, rush_tensor **out) RUSH_CHECKED;
 /* Make a tensor with `strides`, not negative: its storage is as large as they reach. */
 rush_status tensor_new_strided(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                                const int64_t *strides, rush_tensor **out) RUSH_CHECKED;

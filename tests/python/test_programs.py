@@ -35,7 +35,7 @@ def same(got: Any, want: Any) -> bool:
     if isinstance(want, dict):
         return list(got) == list(want) and all(map(same, got.values(), want.values()))
     if isinstance(want, complex):
-        return isinstance(got, complex) and abs(got - want) <= 1e-6 * abs(want)
+        return isinstance(got, complex) and abs(got - want) <= 1e-6 + 1e-5 * abs(want)
     if isinstance(want, float):
         return isinstance(got, float) and (
             got == want or got != got and want != want or abs(got - want) < 1e-6 * abs(want)

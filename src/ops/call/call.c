@@ -28,7 +28,7 @@ bool op_is_runnable(const op *o)
   return o->family == FAMILY_POINTWISE || o->family == FAMILY_COMPOSITE;
 }
 
-static void drop_results(rush_call *c)
+void call_drop_results(rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_results; i++) {
     value_release(c->results[i]);
@@ -522,7 +522,7 @@ rush_status op_call(rush_call *c)
       st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */
     st = call_poll(c->cx);
   if (UNLIKELY(st != RUSH_OK))
-    drop_results(c);
+    call_drop_results(c);
   return st;
 }
 

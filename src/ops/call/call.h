@@ -183,6 +183,8 @@ rush_status op_prepare_body(call_ctx *cx, const op *o) RUSH_CHECKED;
 rush_status call_through_base(rush_call *call) RUSH_CHECKED;
 /* Call an operator: the one path.  On failure results are NONE. */
 rush_status op_call(rush_call *call) RUSH_CHECKED;
+/* Release the results that exist. */
+void call_drop_results(rush_call *call);
 /* The interface to the recorder of gradients (autograd/record.h), in grad mode and outside of
  * kernels. */
 typedef struct call_recorder {

@@ -15,6 +15,9 @@ rush_kernel call_by_rule;
  * `reuse` allows it and one fits, else new.  `strides`: dense ones, or NULL: row-major. */
 rush_status call_new_result(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes,
                             const int64_t *strides, rush_tensor **out) RUSH_CHECKED;
+/* Do the same for a geometry that was checked before. */
+rush_status call_planned_result(rush_call *c, uint32_t i, const tensor_plan *p,
+                                rush_tensor **out) RUSH_CHECKED;
 /* Make a row-major copy of t, quantized as t is. */
 rush_status tensor_copy_rows(call_ctx *cx, const rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 

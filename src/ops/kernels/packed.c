@@ -12,7 +12,7 @@
 #define KIND_GEMM 0x6d6d67u
 /* With fewer elements, packing is as cheap as finding the packed form; with more, memory matters
  * more. */
-#define MIN_ELEMS 8192
+#define MIN_ELEMS 64
 #define MAX_ELEMS (INT64_C(1) << 27)
 
 typedef struct entry {

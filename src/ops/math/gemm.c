@@ -410,9 +410,40 @@ static void scale_only(const gemm_args *g)
     }
 }
 
+/* With fewer multiply-adds, setting up tasks takes as long as the product. */
+#define SMALL_MACS 32768
+
+/* True for a small product of one tile of rows and packed B. */
+static inline bool is_small(const gemm_args *g, const gemm_kernels *kr)
+{
+  return g->packed && !g->packed_a && g->c_cs == 1 && g->m > 0 && g->m <= kr->mr && g->k &&
+         gemm_k_piece(g->k) == g->k && !g->chain && !kr->a_in_rows &&
+         g->n * g->k < SMALL_MACS / g->m;
+}
+
+static void run_small(const gemm_args *g, const gemm_kernels *kr, size_t item)
+{
+  const bool reads_d = g->d.data && g->beta != 0.0;
+  gemm_tile t = {.k = g->k, .a = g->a.data, .a_rs = g->a.rs, .a_ks = g->a.cs, .b_ks = kr->nr,
+                 .c_rs = g->c_rs, .c_cs = 1, .d_rs = g->d.rs, .d_cs = g->d.cs, .rows = (int)g->m,
+                 .alpha = g->alpha, .beta = g->beta};
+  for (int64_t col = 0; col < g->n; col += kr->nr) {
+    t.cols = (int)i64_min(kr->nr, g->n - col);
+    t.b = (const char *)g->packed->data + (size_t)(col * g->k) * item;
+    t.c = (char *)g->c + (size_t)col * item;
+    t.d = reads_d ? (const char *)g->d.data + (ptrdiff_t)(col * g->d.cs) * (ptrdiff_t)item : NULL;
+    kr->tile(&t);
+  }
+}
+
 /* Multiply floats; n_threads 0: the caller is a task itself. */
 static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads)
 {
+  const gemm_kernels *kr = gemm_kernels_of(cx->ctx, args->dtype, (chain_kind)args->chain);
+  if (is_small(args, kr)) {
+    run_small(args, kr, dtype_bytes(args->dtype));
+    return RUSH_OK;
+  }
   gemm_args g = *args;
   if (g.k == 0) {
     scale_only(&g);
@@ -433,8 +464,7 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     ASSERT(g.c_cs == 1 || g.n == 1, "C has a unit stride");
     ASSERT(!g.packed && !g.packed_a, "packed operands and C by columns");
   }
-  job j = {.cx = cx, .g = &g, .item = dtype_bytes(g.dtype)};
-  j.kr = gemm_kernels_of(cx->ctx, g.dtype, (chain_kind)g.chain);
+  job j = {.cx = cx, .g = &g, .kr = kr, .item = dtype_bytes(g.dtype)};
   ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
   ASSERT(!g.packed_a || g.packed_a->nr == j.kr->mr, "packed for this instruction set");
   j.piece = chain_piece(g.chain, g.k);

@@ -208,7 +208,7 @@ static void make_plan(plan *p, const point_run *r, bool flat, int64_t *far)
       d_[i] = v_;                        \
   } while (0)
 
-static void fill_number(void *dst, int64_t n, tape_type type, const point_number *x)
+void point_fill(void *dst, int64_t n, tape_type type, const point_number *x)
 {
   double re = x->is_float ? x->re : (double)x->i;
   bool fits = x->re >= -0x1p63 && x->re < 0x1p63; /* what x86 makes of others */
@@ -387,7 +387,7 @@ static void load_fixed(worker *w, int64_t n)
     w->regs[i] = block_of(w, i);
   for (int i = 0; i < r->n_inputs; i++) {
     if (!r->inputs[i].tensor) {
-      fill_number(block_of(w, i), n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
+      point_fill(block_of(w, i), n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
     } else if (p->in[i].single) {
       load(w, i, &p->in[i], p->in[i].data, 1);
       char one[16];
@@ -397,7 +397,7 @@ static void load_fixed(worker *w, int64_t n)
     }
   }
   for (int i = 0; i < r->n_consts; i++)
-    fill_number(block_of(w, r->n_inputs + i), n, (tape_type)r->consts[i].type,
+    point_fill(block_of(w, r->n_inputs + i), n, (tape_type)r->consts[i].type,
                 &r->consts[i].number);
 }
 
@@ -653,7 +653,7 @@ static void run_whole(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&o->fault, fault, memory_order_relaxed);
 }
 
-static rush_status check_fault(call_ctx *cx, unsigned fault)
+rush_status point_check_fault(call_ctx *cx, unsigned fault)
 {
   if (fault & FAULT_NOMEM)
     return call_nomem(cx);
@@ -683,7 +683,7 @@ static rush_status execute_plan(call_ctx *cx, const point_run *r, bool flat, int
     run_range(&p, 0, n);
   else
     TRY(parallel_for(cx, n, grain, run_range, &p));
-  return check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
+  return point_check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
 }
 
 /* Run with so many operands of so many dimensions that the iterator cannot hold their strides. */
@@ -713,7 +713,7 @@ rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
       run_whole(&one, 0, n);
     else
       TRY(parallel_for(cx, n, POINT_GRAIN, run_whole, &one));
-    return check_fault(cx, atomic_load_explicit(&one.fault, memory_order_relaxed));
+    return point_check_fault(cx, atomic_load_explicit(&one.fault, memory_order_relaxed));
   }
   if (UNLIKELY(!flat && iter_n_strides(r->n_results + r->n_inputs, r->n_dims) > ITER_ROOM))
     return execute_far(cx, r);

@@ -61,6 +61,11 @@ const tape_isa *tape_isa_of(context *c);
 /* Run the tape; `flat`: all tensors, results too, have the run's sizes and are row-major. */
 rush_status point_execute(call_ctx *cx, const point_run *r, bool flat) RUSH_CHECKED;
 
+/* Write a number n times, as elements of a block. */
+void point_fill(void *dst, int64_t n, tape_type type, const point_number *x);
+/* Return the error for what the loops returned (tape_fn). */
+rush_status point_check_fault(call_ctx *cx, unsigned fault) RUSH_CHECKED;
+
 /* -- Blocks, for other machines ---------------------------------------------------------------- */
 
 #define BLOCK_MAX 512 /* elements */

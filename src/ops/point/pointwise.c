@@ -5,31 +5,15 @@
  * TensorIterator's rules because they are visible. Refusals come in PyTorch's order. The common
  * case (contiguous operands of one shape and dtype) skips the general rules and determines the cost
  * of a call on small tensors. */
-#include "ops/point/pointwise.h"
+#include "ops/point/point_call.h"
 
 #include <float.h>
 
-#include "ops/point/point_run.h"
 #include "shape/shape.h"
 #include "ops/call/registry.h"
 #include "ops/call/results.h"
 #include "ops/table/table.h"
 #include "ops/call/written.h"
-
-/* The state of one call, in the order in which it is computed. */
-typedef struct point_call {
-  rush_call *call;
-  const struct point_row *row;
-  const rush_value *in[POINT_MAX_INPUTS]; /* borrowed, by the row's inputs */
-  int n_tensors;
-  rush_tensor *tensors[POINT_MAX_INPUTS]; /* the tensor inputs */
-  int common;                             /* dtype from promotion */
-  const point_arm *arm;
-  int n_dims;
-  const int64_t *sizes, *strides; /* of results; strides NULL: row-major */
-  bool flat;                      /* all tensor inputs have `sizes` and are row-major */
-  int64_t dims[2 * TENSOR_MAX_DIMS]; /* where sizes and strides are, unless flat */
-} point_call;
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
@@ -280,7 +264,7 @@ static rush_status choose_tape(point_call *p)
 
 /* -- Results ----------------------------------------------------------------------------------- */
 
-static int out_dtype(const point_call *p, int i)
+int point_out_dtype(const point_call *p, int i)
 {
   uint8_t rule = p->row->outs[i];
   switch (rule) {
@@ -331,7 +315,7 @@ static rush_status written_result(point_call *p, int i, rush_tensor **out)
   if (UNLIKELY(t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes))) {
     TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes, p->strides));
   }
-  const int dtype = out_dtype(p, i);
+  const int dtype = point_out_dtype(p, i);
   if (UNLIKELY(c->op->effects & OP_OUT_EXACT && t->dtype != dtype))
     return call_fail(c->cx, "Found dtype %s but expected %s", dtype_aten_name(t->dtype),
                      dtype_aten_name(dtype));
@@ -393,6 +377,13 @@ static void round_number(point_number *x, int dtype)
   }
 }
 
+void point_read_input(const point_input *in, rush_value v, int dtype, point_number *out)
+{
+  *out = point_read_number(v);
+  if (!(in->flags & INPUT_OPMATH) || dtype_class_of(dtype) == DTYPE_INT)
+    round_number(out, dtype);
+}
+
 static void dtype_limits(int dtype, uint8_t kind, point_number *x)
 {
   static const double max[N_DTYPES] = {
@@ -443,7 +434,7 @@ static tape_type resolve(uint8_t sym, tape_type k)
   return TY_F64;
 }
 
-static void fill_run(point_call *p, point_run *r)
+void point_fill_run(const point_call *p, point_run *r)
 {
   const point_arm *arm = p->arm;
   tape_type k = (tape_type)tape_type_of(p->common);
@@ -470,9 +461,7 @@ static void fill_run(point_call *p, point_run *r)
       r->inputs[i].via = (int8_t)(exact || !r->isa->store[p->common] ? -1 : p->common);
       continue;
     }
-    r->inputs[i].number = point_read_number(v);
-    if (!(in->flags & INPUT_OPMATH) || dtype_class_of(p->common) == DTYPE_INT)
-      round_number(&r->inputs[i].number, p->common);
+    point_read_input(in, v, p->common, &r->inputs[i].number);
   }
   r->n_consts = arm->n_consts;
   for (int i = 0; i < arm->n_consts; i++) {
@@ -502,8 +491,8 @@ static rush_status make_results(point_call *p)
   for (int i = 0; i < p->row->n_results; i++) {
     rush_tensor *out = NULL;
     TRY(p->call->op->variant == VARIANT_BASE
-          ? call_new_result(p->call, (uint32_t)i, out_dtype(p, i), p->n_dims, p->sizes, p->strides,
-                            &out)
+          ? call_new_result(p->call, (uint32_t)i, point_out_dtype(p, i), p->n_dims, p->sizes,
+                            p->strides, &out)
           : written_result(p, i, &out));
     call_return_steal(p->call, (uint32_t)i, out);
   }
@@ -511,29 +500,34 @@ static rush_status make_results(point_call *p)
 }
 
 /* Errors come in PyTorch's order: overlaps, shapes, written arguments, dtypes. */
-rush_status pointwise_call(rush_call *call)
+rush_status point_prepare(point_call *p, rush_call *call)
 {
   const op *o = call->op;
   const op *base = o->base ? o->base : o;
+  p->call = call;
+  p->row = &point_rows[base->row->point];
+  p->n_tensors = 0;
+  TRY(read_inputs(p));
+  if (o->variant != VARIANT_BASE)
+    TRY(check_overlaps(p));
+  TRY(put_together(p));
+  if (o->variant != VARIANT_BASE)
+    TRY(make_results(p));
+  TRY(choose_tape(p));
+  return check_types(p);
+}
+
+rush_status pointwise_call(rush_call *call)
+{
   point_call p;
-  p.call = call;
-  p.row = &point_rows[base->row->point];
-  p.n_tensors = 0;
-  TRY(read_inputs(&p));
-  if (o->variant != VARIANT_BASE)
-    TRY(check_overlaps(&p));
-  TRY(put_together(&p));
-  if (o->variant != VARIANT_BASE)
-    TRY(make_results(&p));
-  TRY(choose_tape(&p));
-  TRY(check_types(&p));
-  if (o->variant == VARIANT_BASE)
+  TRY(point_prepare(&p, call));
+  if (call->op->variant == VARIANT_BASE)
     TRY(make_results(&p));
   point_run r;
-  fill_run(&p, &r);
+  point_fill_run(&p, &r);
   for (int i = 0; i < r.n_results; i++) {
     rush_tensor *out = call->results[i].as.tensor;
-    int dtype = out_dtype(&p, i);
+    int dtype = point_out_dtype(&p, i);
     r.results[i].tensor = out;
     if (out->dtype != dtype &&
         r.isa->store[dtype]) /* rounded to it before it is written elsewhere */

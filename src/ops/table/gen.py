@@ -1062,8 +1062,9 @@ def write_c(path: str, table: Any, left_out: str) -> None:
         "call_next *next);\n"
         "rush_status sparse_call(rush_call *c, const rush_tensor *first, call_next *taken);\n"
         "rush_status quantized_copy(call_ctx *cx, rush_tensor *to, rush_tensor *from);\n"
+        "extern const struct point_instances point_instances;\n"
         "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call, "
-        "quantized_copy};\n\n"
+        "quantized_copy, &point_instances};\n\n"
     )
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")

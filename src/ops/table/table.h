@@ -135,6 +135,7 @@ typedef struct op_borders {
                         call_next *taken); /* ops/kernels/sparse/sparse.h */
   rush_status (*quantized_copy)(call_ctx *cx, rush_tensor *to,
                                 rush_tensor *from); /* as quantized */
+  const struct point_instances *points; /* ops/call/instance.h */
 } op_borders;
 extern const op_borders op_border;
 
