@@ -127,7 +127,8 @@ typedef struct facts {
   const int64_t *sizes; /* of the results: `like`'s, or broadcast ones in `room` */
   int64_t room[TENSOR_MAX_DIMS];
   const rush_tensor_facts *like; /* a tensor of these sizes */
-  bool flat; /* every tensor has `like`'s sizes and strides, which are dense */
+  bool
+    flat; /* every tensor has `like`'s sizes, and its strides, which are dense, or is contiguous */
 } facts;
 
 static bool is_tensor_input(const facts *f, uint32_t i)
@@ -150,9 +151,25 @@ static bool same_sizes(const rush_tensor_facts *a, int n_dims, const int64_t *si
   return a->n_dims == n_dims && same_row(a->sizes, sizes, n_dims);
 }
 
+/* Strides of single elements do not matter to what is contiguous: results are, too. */
 static bool same_geometry(const rush_tensor_facts *a, const rush_tensor_facts *b)
 {
-  return same_sizes(a, b->n_dims, b->sizes) && same_row(a->strides, b->strides, b->n_dims);
+  return same_sizes(a, b->n_dims, b->sizes) &&
+         (a->flags & b->flags & RUSH_TENSOR_IS_CONTIGUOUS ||
+          same_row(a->strides, b->strides, b->n_dims));
+}
+
+/* True if the tensor's dimensions are in rows' order, with gaps or without: results of such tensors
+ * are contiguous. */
+static bool is_in_rows(const rush_tensor_facts *t)
+{
+  int i = 0;
+
+  if (t->flags & RUSH_TENSOR_IS_CONTIGUOUS)
+    return true;
+  while (i + 1 < t->n_dims && t->strides[i] > t->strides[i + 1])
+    i++;
+  return t->n_dims > 0 && i + 1 == t->n_dims && t->strides[i] > 0;
 }
 
 /* Compute the sizes to which the tensors broadcast.  Returns false if they do not, or if only the
@@ -167,7 +184,7 @@ static bool find_sizes(facts *f)
     if (!is_tensor_input(f, i))
       continue;
     f->flat = false;
-    if (!(t->flags & RUSH_TENSOR_IS_CONTIGUOUS) ||
+    if (!is_in_rows(t) ||
         !sizes_broadcast(f->n_dims, f->sizes, t->n_dims, t->sizes, &n, sizes))
       return false;
     f->n_dims = n;

@@ -268,21 +268,42 @@ static void assume_arguments(session *s, ir_graph *g, const specialisation *sp)
 typedef struct phase {
   pass_fn *run;
   bool needs_geometry; /* relies on sizes that stay: not if something changes them in place */
+  bool again; /* only where sizes are unknown that may be known now */
 } phase;
 
 /* In order; each keeps results, effects and errors as they are. */
 static const phase phases[] = {
-  {pass_constant_propagation_immutable_types, false},
-  {pass_lower_simple_tuples, false},
-  {pass_constant_loop_unrolling, false},
-  {pass_propagate_shapes_on_graph, true},
-  {pass_peephole, false},
-  {pass_constant_propagation_immutable_types, false},
-  {pass_peephole_list_idioms, false},
-  {pass_cse, false},
-  {pass_lower_simple_tuples, false},
-  {pass_dce, false},
+  {.run = pass_constant_propagation_immutable_types},
+  {.run = pass_lower_simple_tuples},
+  {.run = pass_constant_loop_unrolling},
+  {.run = pass_propagate_shapes_on_graph, .needs_geometry = true},
+  {.run = pass_peephole},
+  {.run = pass_constant_propagation_immutable_types},
+  {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
+  {.run = pass_peephole, .again = true},
+  {.run = pass_peephole_list_idioms},
+  {.run = pass_cse},
+  {.run = pass_lower_simple_tuples},
+  {.run = pass_dce},
 };
+
+static void look_for_unknown(session *s, ir_node *n, void *arg)
+{
+  bool *found = arg;
+
+  (void)s;
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    *found |= type_is(n->outputs[i]->type, TYPE_TENSOR) &&
+              !ir_facts_has_sizes(ir_facts_of(n->outputs[i]->type));
+}
+
+static bool has_unknown_sizes(session *s, ir_graph *g)
+{
+  bool found = false;
+
+  pass_each(s, g->block, look_for_unknown, &found);
+  return found;
+}
 
 void pass_specialise(session *s, ir_graph *g, specialisation *sp)
 {
@@ -296,7 +317,8 @@ void pass_specialise(session *s, ir_graph *g, specialisation *sp)
   g->keeps_errors = true;
   g->is_recorded = sp->is_recorded;
   for (size_t i = 0; i < COUNT_OF(phases); i++) {
-    if (phases[i].needs_geometry && r.may.moves_geometry)
+    if ((phases[i].needs_geometry && r.may.moves_geometry) ||
+        (phases[i].again && !has_unknown_sizes(s, g)))
       continue;
     phases[i].run(s, g);
     drop_unused(&r);

@@ -46,6 +46,15 @@ def arguments() -> dict[str, tuple[Any, Any]]:
             r(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)
         ),
         "strided": (r(6, 9)[::2, 1::2], r(3, 4)),
+        "parts of rows": (r(4, 24)[:, 3:9], r(4, 24)[:, 12:18]),
+        "a part of one row": (r(1, 24)[:, 3:9], r(1, 6)),
+        "parts of one row": (r(1, 24)[:, 3:9], r(1, 24)[:, 12:18]),
+        "parts of rows and a row": (r(4, 24)[:, 3:9], r(6)),
+        "parts of planes": (r(3, 9, 24)[:, 2:5, 3:9], r(3, 3, 6)),
+        "rows with gaps": (r(4, 6, 2)[..., 0], r(4, 6)),
+        "columns with gaps": (r(6, 8)[:, ::2].t(), r(4, 6)),
+        "a column of a part": (r(4, 2)[:, :1], r(4, 6)),
+        "long parts": (r(70, 3000)[:, 900:], r(70, 3000)[:, :2100]),
         "expanded": (r(1, 4).expand(3, 4), r(3, 4)),
         "offset": (r(33)[1:], r(40)[8:]),
         "empty": (r(0, 3), r(0, 3)),
@@ -90,6 +99,16 @@ def test_as_pytorch(ours: Any, name: str) -> None:
             assert str(e).split("\n")[0] in str(got.value), f"{name}, {kind}"
             continue
         same(getattr(ours, name)(*args), want, f"{name}, {kind}")
+
+
+def test_parts_of_rows_are_compiled(ours: Any) -> None:
+    x = torch.randn(4, 24)
+    for part in (x[:, 3:9], x[:1, 3:9]):
+        before = rushlight.compile_counters()
+        ours.affine(part, torch.randn(part.shape))
+        after = rushlight.compile_counters()
+        assert after["interpreted"] == before["interpreted"]
+        assert after["group_calls"] > before["group_calls"]
 
 
 def test_groups_are_compiled(ours: Any) -> None:

@@ -15,6 +15,7 @@
 #include "base/session.h"
 #include "ops/call/results.h"
 #include "ops/call/shape.h"
+#include "ops/table/op_keys.h"
 #include "ops/table/table.h"
 
 #define MOST_ITEMS 16 /* of a list argument, and results */
@@ -25,6 +26,7 @@ typedef enum key_kind {
   KEY_SAME,    /* not compared: the same in every call */
   KEY_TAG,     /* any value of the tag */
   KEY_VALUE,   /* tag and value */
+  KEY_INDEX,   /* an int from 0 to value - 1: select's */
   KEY_TENSOR,
   KEY_INTS,
   KEY_TENSORS
@@ -51,7 +53,7 @@ typedef struct result_plan {
   bool is_item;    /* of a list that the operator returns */
   int alias;       /* the argument whose memory it shares, or -1 */
   uint32_t item, result; /* as in shape_facts */
-  int64_t offset;  /* after that argument's */
+  int64_t offset;  /* after that argument's, without the index */
 } result_plan;
 
 struct op_instance {
@@ -62,6 +64,8 @@ struct op_instance {
   const result_plan *results;
   point_instance *point; /* of a pointwise operator: it has the results */
   bool has_work;         /* some result is memory to compute */
+  int index;             /* the argument with KEY_INDEX, or -1 */
+  int64_t step;          /* what it adds to a view's offset, for each */
 };
 
 /* -- Finding ----------------------------------------------------------------------------------- */
@@ -104,6 +108,7 @@ static inline bool instance_fits(const op_instance *in, const rush_value *args)
       return false;
     if (LIKELY(k->kind == KEY_TENSOR) ? !tensor_fits(k->tensors, args[i].as.tensor)
         : k->kind == KEY_VALUE        ? args[i].as.i != k->value
+        : k->kind == KEY_INDEX        ? (uint64_t)args[i].as.i >= (uint64_t)k->value
         : k->kind != KEY_TAG && !list_fits(k, args[i].as.list))
       return false;
   }
@@ -121,7 +126,8 @@ static inline const op_instance *find(const op_cache *cache, const rush_value *a
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
-static rush_status make_aliased(rush_call *c, const result_plan *r, rush_tensor **out)
+static rush_status make_aliased(rush_call *c, const op_instance *in, const result_plan *r,
+                                rush_tensor **out)
 {
   const rush_value *v = &c->args[r->alias];
   rush_tensor *t = v->tag == RUSH_TAG_LIST ? v->as.list->items[r->item].as.tensor : v->as.tensor;
@@ -131,8 +137,9 @@ static rush_status make_aliased(rush_call *c, const result_plan *r, rush_tensor 
     return RUSH_OK;
   }
   const tensor_plan *g = &r->geometry;
+  const int64_t moved = in->index < 0 ? 0 : in->step * c->args[in->index].as.i;
   return tensor_new_view(c->cx, t->st, g->dtype, g->n_dims, g->sizes, g->sizes + g->n_dims,
-                         t->offset + r->offset, out);
+                         t->offset + r->offset + moved, out);
 }
 
 static rush_status add_item(rush_call *c, uint32_t result, rush_tensor *t_steal)
@@ -157,7 +164,7 @@ static inline rush_status make_results(rush_call *c, const op_instance *in)
     const result_plan *r = &in->results[i];
     rush_tensor *t = NULL;
     TRY(r->alias < 0 ? call_planned_result(c, r->result, &r->geometry, &t)
-                     : make_aliased(c, r, &t));
+                     : make_aliased(c, in, r, &t));
     if (UNLIKELY(r->is_item))
       TRY(add_item(c, r->result, t));
     else
@@ -194,6 +201,8 @@ typedef struct making {
   result_plan *results;
   uint32_t n_results;
   bool has_work;
+  int index;
+  int64_t step, n_indices;
 } making;
 
 static tensor_key key_of(session *s, const rush_tensor *t)
@@ -232,6 +241,24 @@ static bool key_of_list(session *s, const rush_list *l, arg_key *k)
   return true;
 }
 
+/* Set the argument that only moves a view: the index of select(tensor, dim, index), so that a loop
+ * over rows has one instance. */
+static void find_index(making *m)
+{
+  const rush_value *v = m->c->args;
+  const rush_tensor *t = m->c->op->key == OPK_SELECT_INT ? v[0].as.tensor : NULL;
+
+  m->index = -1;
+  if (!t || m->constants >> 2 & 1 || v[1].tag != RUSH_TAG_INT || v[2].tag != RUSH_TAG_INT)
+    return;
+  const int64_t dim = v[1].as.i + (v[1].as.i < 0 ? t->n_dims : 0);
+  if (v[2].as.i < 0 || dim < 0 || dim >= t->n_dims)
+    return;
+  m->index = 2;
+  m->step = t->strides[dim];
+  m->n_indices = t->sizes[dim];
+}
+
 /* Get argument i's key; returns false if no instance can depend on it. */
 static bool find_key(session *s, const making *m, uint32_t i, arg_key *k)
 {
@@ -241,6 +268,11 @@ static bool find_key(session *s, const making *m, uint32_t i, arg_key *k)
   *k = (arg_key){.kind = KEY_SAME, .tag = v.tag};
   if (v.tag != RUSH_TAG_TENSOR && i < 64 && m->constants >> i & 1)
     return true;
+  if ((int)i == m->index) {
+    k->kind = KEY_INDEX;
+    k->value = m->n_indices;
+    return true;
+  }
   switch (v.tag) {
   case RUSH_TAG_NONE:
     k->kind = KEY_TAG;
@@ -293,6 +325,8 @@ static bool plan_result(session *s, making *m, const shape_facts *r, const shape
       return false;
   if (!tensor_plan_make(&out->geometry, r->dtype, r->n_dims, r->sizes, r->strides, dims))
     return false;
+  if (m->index >= 0)
+    out->offset -= m->step * m->c->args[m->index].as.i;
   if (r->alias >= 0)
     return moved->offset - r->offset == 1;
   m->has_work = true;
@@ -366,7 +400,8 @@ static op_instance *instance_new(session *s, const making *m)
   if (!in)
     session_check(s, call_nomem(s->cx));
   *in = (op_instance){.n_bytes = n_bytes, .n_args = m->c->n_args, .n_results = m->n_results,
-                      .point = m->made->point, .has_work = m->has_work};
+                      .point = m->made->point, .has_work = m->has_work, .index = m->index,
+                      .step = m->step};
   arg_key *args = take(&at, m->args, m->c->n_args * sizeof *args);
   result_plan *results = take(&at, m->results, m->n_results * sizeof *results);
   in->args = args;
@@ -405,6 +440,7 @@ static void make_instance(session *s, void *arg)
     }
   }
   m->args = session_array(s, arg_key, m->c->n_args + 1);
+  find_index(m);
   bool can = plan_results(s, m);
   for (uint32_t i = 0; i < m->c->n_args && can; i++)
     can = find_key(s, m, i, &m->args[i]);
@@ -460,10 +496,11 @@ rush_status op_call_cached(rush_call *c, op_cache *cache)
 {
   if (UNLIKELY(!is_plain(c->cx)))
     return op_call(c);
+  if (UNLIKELY(atomic_load_explicit(&cache->misses, memory_order_relaxed) >= MOST_MISSES))
+    return op_call(c);
   const op_instance *in = find(cache, c->args);
   if (UNLIKELY(!in))
-    return atomic_load_explicit(&cache->misses, memory_order_relaxed) < MOST_MISSES ? miss(c, cache)
-                                                                                    : op_call(c);
+    return miss(c, cache);
   rush_status st = run_instance(c, in);
   if (UNLIKELY(call_is_watched(c->cx)) && st == RUSH_OK)
     st = call_poll(c->cx);

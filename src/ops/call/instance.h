@@ -21,8 +21,7 @@ typedef struct op_instance op_instance;
 typedef struct op_cache {
   _Atomic(op_instance *) first;
   uint64_t constants; /* bit i: argument i is the same in every call */
-  /* calls that fitted none, up to a limit */
-  _Atomic uint32_t misses;
+  _Atomic uint32_t misses; /* calls that fitted none, up to a limit */
 } op_cache;
 
 /* What a call of a pointwise operator decides: ops/point/point_instance.c, which op_border names.
