@@ -16,15 +16,26 @@
 struct point_instance {
   context *ctx;
   const struct point_row *row;
-  bool flat;       /* the inputs */
-  bool is_small;   /* run_small can run it */
+  size_t n_bytes; /* of the block that contains this and what follows */
+  bool flat;      /* the inputs */
+  bool is_small;  /* run_small can run it */
+  int64_t n_elems;
   size_t row_bytes; /* of a register of run_small */
-  size_t n_bytes;   /* of the block that contains this and the constants' rows */
-  tensor_plan results[RUN_MAX_RESULTS];
-  int64_t dims[2 * TENSOR_MAX_DIMS]; /* of the results: sizes, strides */
-  point_run run; /* without tensors */
-  char rows[];   /* of the constants, if is_small */
+  /* A run without tensors, in parts: point_run has room for the largest. */
+  _Alignas(point_run) char head[offsetof(point_run, inputs)];
+  point_operand *inputs;
+  point_constant *consts;
+  point_result *results;
+  tensor_plan *made; /* of the results */
+  int64_t *dims;     /* of the results: sizes, strides */
+  char *rows;        /* of the constants, if is_small */
 };
+
+/* Get the head of a run: a point_run whose arrays are not there. */
+static inline const point_run *head_of(const point_instance *in)
+{
+  return (const point_run *)(const void *)in->head;
+}
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
@@ -80,6 +91,55 @@ static void instance_free(point_instance *in)
     mem_free(in->ctx, in, in->n_bytes);
 }
 
+static size_t padded(size_t n) { return (n + 63) & ~(size_t)63; }
+
+static void *take(char **at, size_t n_bytes)
+{
+  char *p = *at;
+
+  *at += padded(n_bytes);
+  return p;
+}
+
+/* Make an instance that has room for the run's parts. */
+static point_instance *instance_new(context *c, const point_run *r, size_t rows_bytes)
+{
+  const size_t n_dims = 2 * (size_t)r->n_dims;
+  const size_t n_bytes =
+    padded(sizeof(point_instance)) + padded((size_t)r->n_inputs * sizeof(point_operand)) +
+    padded((size_t)r->n_consts * sizeof(point_constant)) +
+    padded((size_t)r->n_results * (sizeof(point_result) + sizeof(tensor_plan))) +
+    padded(n_dims * sizeof(int64_t)) + padded(rows_bytes);
+  point_instance *in = mem_alloc_zero(c, n_bytes);
+  char *at = (char *)in;
+
+  if (!in)
+    return NULL;
+  (void)take(&at, sizeof *in);
+  in->ctx = c;
+  in->n_bytes = n_bytes;
+  in->inputs = take(&at, (size_t)r->n_inputs * sizeof *in->inputs);
+  in->consts = take(&at, (size_t)r->n_consts * sizeof *in->consts);
+  in->results = take(&at, (size_t)r->n_results * (sizeof *in->results + sizeof *in->made));
+  in->made = (tensor_plan *)(void *)(in->results + r->n_results);
+  in->dims = take(&at, n_dims * sizeof *in->dims);
+  in->rows = at;
+  memcpy(in->head, r, sizeof in->head);
+  memcpy(in->inputs, r->inputs, (size_t)r->n_inputs * sizeof *in->inputs);
+  memcpy(in->consts, r->consts, (size_t)r->n_consts * sizeof *in->consts);
+  memcpy(in->results, r->results, (size_t)r->n_results * sizeof *in->results);
+  return in;
+}
+
+static bool plan_results(point_instance *in, const point_call *p, int n_results)
+{
+  for (int i = 0; i < n_results; i++)
+    if (!tensor_plan_make(&in->made[i], point_out_dtype(p, i), p->n_dims, p->sizes, p->strides,
+                          in->dims))
+      return false;
+  return true;
+}
+
 static rush_status instance_make(const rush_call *call, point_instance **out)
 {
   rush_call c = *call;
@@ -90,25 +150,23 @@ static rush_status instance_make(const rush_call *call, point_instance **out)
   const int64_t n_elems = product(p.n_dims, p.sizes);
   const size_t row_bytes = bytes_of_row(&r, n_elems);
   const bool is_small = can_be_small(&p, &r, n_elems, row_bytes);
-  const size_t n_bytes =
-    sizeof(point_instance) + (is_small ? (size_t)r.n_consts * row_bytes : 0);
-  point_instance *in = mem_alloc_zero(c.cx->ctx, n_bytes);
+  point_instance *in =
+    instance_new(c.cx->ctx, &r, is_small ? (size_t)r.n_consts * row_bytes : 0);
   if (!in)
     return call_nomem(c.cx);
-  *in = (point_instance){.ctx = c.cx->ctx, .row = p.row, .flat = p.flat,
-                         .is_small = is_small, .row_bytes = row_bytes, .n_bytes = n_bytes,
-                         .run = r};
-  *out = in;
-  for (int i = 0; i < r.n_results; i++)
-    if (!tensor_plan_make(&in->results[i], point_out_dtype(&p, i), p.n_dims, p.sizes, p.strides,
-                          in->dims)) {
-      instance_free(in);
-      *out = NULL;
-      return RUSH_OK;
-    }
+  in->row = p.row;
+  in->flat = p.flat;
+  in->is_small = is_small;
+  in->n_elems = n_elems;
+  in->row_bytes = row_bytes;
   for (int i = 0; is_small && i < r.n_consts; i++)
     point_fill(in->rows + (size_t)i * row_bytes, n_elems, (tape_type)r.consts[i].type,
                &r.consts[i].number);
+  if (!plan_results(in, &p, r.n_results)) {
+    instance_free(in);
+    in = NULL;
+  }
+  *out = in;
   return RUSH_OK;
 }
 
@@ -137,8 +195,8 @@ static bool instance_rereads(const point_instance *in, uint32_t arg)
 /* Walk over the tape: every operand is the tensor's memory, a row of a number, or a register. */
 static rush_status run_small(const point_instance *in, const rush_call *call, rush_tensor *out)
 {
-  const point_run *r = &in->run;
-  const int64_t n = out->n_elems;
+  const point_run *r = head_of(in);
+  const int64_t n = in->n_elems;
   const void *regs[RUN_MAX_REGS] = {0};
   _Alignas(64) char room[SMALL_BYTES];
   unsigned fault = 0;
@@ -152,7 +210,7 @@ static rush_status run_small(const point_instance *in, const rush_call *call, ru
     }
     point_number x;
     point_read_input(&in->row->inputs[i], v, r->dtype, &x);
-    point_fill(room + (size_t)i * in->row_bytes, n, (tape_type)r->inputs[i].type, &x);
+    point_fill(room + (size_t)i * in->row_bytes, n, (tape_type)in->inputs[i].type, &x);
   }
   for (int i = 0; i < r->n_consts; i++)
     regs[r->n_inputs + i] = in->rows + (size_t)i * in->row_bytes;
@@ -169,25 +227,23 @@ static rush_status run_small(const point_instance *in, const rush_call *call, ru
   return point_check_fault(call->cx, fault);
 }
 
-/* Copy what a run reads of in->run, which is much larger. */
+/* Put the run together. */
 static inline void copy_run(const point_instance *in, const rush_call *call, point_run *r)
 {
-  const point_run *from = &in->run;
-
-  memcpy(r, from, offsetof(point_run, inputs));
+  memcpy(r, in->head, sizeof in->head);
   r->sizes = in->dims;
-  for (int i = 0; i < from->n_inputs; i++) {
+  for (int i = 0; i < r->n_inputs; i++) {
     const rush_value v = call->args[in->row->inputs[i].arg];
-    r->inputs[i] = from->inputs[i];
+    r->inputs[i] = in->inputs[i];
     if (v.tag == RUSH_TAG_TENSOR)
       r->inputs[i].tensor = v.as.tensor;
     else
       point_read_input(&in->row->inputs[i], v, r->dtype, &r->inputs[i].number);
   }
-  for (int i = 0; i < from->n_consts; i++)
-    r->consts[i] = from->consts[i];
-  for (int i = 0; i < from->n_results; i++) {
-    r->results[i] = from->results[i];
+  for (int i = 0; i < r->n_consts; i++)
+    r->consts[i] = in->consts[i];
+  for (int i = 0; i < r->n_results; i++) {
+    r->results[i] = in->results[i];
     r->results[i].tensor = call->results[i].as.tensor;
   }
 }
@@ -203,12 +259,12 @@ static __attribute__((noinline)) rush_status run_large(const point_instance *in,
 
 static rush_status instance_run(const point_instance *in, rush_call *call)
 {
-  const int n_results = in->run.n_results;
+  const int n_results = head_of(in)->n_results;
   bool flat = in->flat;
 
   for (int i = 0; i < n_results; i++) {
     rush_tensor *out;
-    TRY(call_planned_result(call, (uint32_t)i, &in->results[i], &out));
+    TRY(call_planned_result(call, (uint32_t)i, &in->made[i], &out));
     call_return_steal(call, (uint32_t)i, out);
     flat = flat && tensor_is_contiguous(out);
   }

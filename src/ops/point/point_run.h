@@ -25,6 +25,24 @@ typedef struct point_number {
  * each n elements of its block type; numbers and inputs of one element are read once. */
 typedef void point_code(int64_t n, void *const *operands);
 
+typedef struct point_operand {
+  rush_tensor *tensor; /* NULL: use the number */
+  uint8_t type;        /* tape_type in the register */
+  int8_t via;          /* intermediate dtype to round to, or -1 */
+  point_number number;
+} point_operand;
+
+typedef struct point_constant {
+  uint8_t type;
+  point_number number;
+} point_constant;
+
+typedef struct point_result {
+  rush_tensor *tensor;
+  uint8_t reg, type;
+  int8_t via;          /* like an operand's */
+} point_result;
+
 typedef struct point_run {
   const tape_isa *isa;
   const tape_instr *code;
@@ -33,21 +51,9 @@ typedef struct point_run {
   const int64_t *sizes;
   int dtype; /* the dtype that the operator computes in */
   uint8_t types[N_TAPE_SYMS]; /* tape_type of each symbolic type */
-  struct point_operand {
-    rush_tensor *tensor; /* NULL: use the number */
-    uint8_t type;        /* tape_type in the register */
-    int8_t via;          /* intermediate dtype to round to, or -1 */
-    point_number number;
-  } inputs[RUN_MAX_INPUTS];
-  struct {
-    uint8_t type;
-    point_number number;
-  } consts[RUN_MAX_REGS];
-  struct {
-    rush_tensor *tensor;
-    uint8_t reg, type;
-    int8_t via;          /* like inputs' */
-  } results[RUN_MAX_RESULTS];
+  point_operand inputs[RUN_MAX_INPUTS];
+  point_constant consts[RUN_MAX_REGS];
+  point_result results[RUN_MAX_RESULTS];
 } point_run;
 
 #define POINT_GRAIN 32768 /* least number of elements per thread */
