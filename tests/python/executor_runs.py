@@ -177,7 +177,8 @@ class Difference(NamedTuple):
 
 
 # Operators that a compiler takes together run at the place of one of them.  Where two operators of
-# straight-line code fail, the error of the later one may therefore be the one that is raised.
+# straight-line code fail, the error of the later one may therefore be the one that is raised, and
+# what draws random numbers between both may have run or not.
 OTHER_ERROR = "the error of another operator"
 
 
@@ -186,7 +187,7 @@ def compare(name: str, i: int, want: dict[str, Any], got: dict[str, Any]) -> Dif
         if same(want.get(what), got.get(what)):
             continue
         text = f"  {MODES[0].name}: {want.get(what)}\n  {name}: {got.get(what)}"
-        if what == "error" and "error" in want and "error" in got:
+        if what in ("error", "random state") and "error" in want and "error" in got:
             what = OTHER_ERROR
         return Difference(what, f"call {i}: {what} of {name} differs from {MODES[0].name}\n{text}")
     return None
