@@ -1,5 +1,5 @@
 """Each executor does the same: values, memory that results share, arguments and state after the
-call, prints, random states, versions, gradients, errors with their tracebacks (executor_runs.py)."""
+call, prints, random states, versions, gradients, errors with tracebacks (executor_runs.py)."""
 
 from __future__ import annotations
 
