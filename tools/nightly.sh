@@ -51,6 +51,8 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
     --jobs "$jobs" --layouts 2
   step "20,000 random programs, by three interpreters" env PYTHONPATH=build-nightly/python "$python" tests/python/random_run.py \
     --today --count 20000 --jobs "$jobs" --census
+  step "20,000 random programs over tensors, by all executors" env PYTHONPATH=build-nightly/python "$python" \
+    tests/python/random_run.py --today --count 20000 --jobs "$jobs" --tensors
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
   step "a zoo of other libraries' models" env PYTHONPATH=build-nightly/python "$python" tests/zoo/zoo.py --jobs "$jobs"
   step "second derivatives" env PYTHONPATH=build-nightly/python "$python" tests/python/second_walk.py --jobs "$jobs"

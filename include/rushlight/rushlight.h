@@ -331,6 +331,12 @@ RUSH_API int rush_context_get_threads(rush_context *c);
 RUSH_API rush_status rush_context_set_cpu(rush_context *c, rush_cpu cpu,
                                           rush_error *err) RUSH_CHECKED;
 RUSH_API rush_cpu rush_context_get_cpu(rush_context *c);
+/* Select another executor than the options did, for comparison: results have the same bits with
+ * each.  Do not call this while calls run; functions that were called before keep the code that
+ * they have. */
+RUSH_API rush_status rush_context_set_executor(rush_context *c, rush_executor executor,
+                                               rush_error *err) RUSH_CHECKED;
+RUSH_API rush_executor rush_context_get_executor(rush_context *c);
 /* Run kernels on the host's threads instead of the library's, which end.  run(user, fn, arg, n)
  * must call fn(arg, i) for every i in [0, n), with n at most n_threads, on any threads and in any
  * order (sequentially too), and return when all calls have returned.  Only one run is active at a

@@ -97,6 +97,28 @@ static PyObject *py_set_cpu(PyObject *m, PyObject *arg)
   return PyErr_Format(PyExc_ValueError, "the cpu is native, portable, avx2 or avx512, not '%s'",
                       name);
 }
+static const char *const executor_names[] = {
+  [RUSH_EXECUTOR_SIMPLE] = "simple", [RUSH_EXECUTOR_SPECIALISING] = "specialising"};
+
+static PyObject *py_set_executor(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  const char *name = PyUnicode_AsUTF8(arg);
+  rush_error err = RUSH_ERROR_INIT;
+
+  if (!name)
+    return NULL;
+  for (int i = RUSH_EXECUTOR_SIMPLE; i <= RUSH_EXECUTOR_SPECIALISING; i++)
+    if (strcmp(name, executor_names[i]) == 0)
+      return py_done(st, rush_context_set_executor(st->context, (rush_executor)i, &err), &err);
+  return PyErr_Format(PyExc_ValueError, "the executor is simple or specialising, not '%s'", name);
+}
+static PyObject *py_get_executor(PyObject *m, PyObject *unused)
+{
+  (void)unused;
+  return PyUnicode_FromString(
+    executor_names[rush_context_get_executor(((py_state *)PyModule_GetState(m))->context)]);
+}
 /* set_plan_limits(off, n_exact, n_wide): the limits before, as such a tuple. */
 static PyObject *py_set_plan_limits(PyObject *m, PyObject *args)
 {
@@ -414,6 +436,9 @@ static PyMethodDef functions[] = {
   {"set_cpu", py_set_cpu, METH_O,
    "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
   {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
+  {"set_executor", py_set_executor, METH_O,
+   "how functions run that are called later for the first time: simple or specialising"},
+  {"get_executor", py_get_executor, METH_NOARGS, "the executor: simple or specialising"},
   {"set_plan_limits", py_set_plan_limits, METH_VARARGS,
    "set_plan_limits(off, n_exact, n_wide): how calls make plans; returns the limits before"},
   {"get_plan_limits", py_get_plan_limits, METH_NOARGS, "(off, n_exact, n_wide)"},

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 # Names of the extension's that are the package's, beside the dtypes.
 _OWN = """Cancel Cancelled EnumValue Error ScriptObject __version__ as_tensor compile_counters dtype
-empty_cache from_dlpack get_cpu get_num_threads get_rng_state load_value manual_seed memory_stats
-reset_peak_memory_stats save_value set_cpu set_num_threads set_rng_state tensor""".split()
+empty_cache from_dlpack get_cpu get_executor get_num_threads get_rng_state load_value manual_seed
+memory_stats reset_peak_memory_stats save_value set_cpu set_executor set_num_threads set_rng_state
+tensor""".split()
 # The part that defines each name. Parts also finish types of the extension (methods: Tensor; ir:
 # Graph, Node ...), under these names.
 _PARTS = {

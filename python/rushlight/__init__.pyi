@@ -44,6 +44,7 @@ from ._rushlight import float32 as float32
 from ._rushlight import float64 as float64
 from ._rushlight import from_dlpack as from_dlpack
 from ._rushlight import get_cpu as get_cpu
+from ._rushlight import get_executor as get_executor
 from ._rushlight import get_num_threads as get_num_threads
 from ._rushlight import get_rng_state as get_rng_state
 from ._rushlight import int8 as int8
@@ -61,6 +62,7 @@ from ._rushlight import quint8 as quint8
 from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import save_value as save_value
 from ._rushlight import set_cpu as set_cpu
+from ._rushlight import set_executor as set_executor
 from ._rushlight import set_num_threads as set_num_threads
 from ._rushlight import set_rng_state as set_rng_state
 from ._rushlight import tensor as tensor

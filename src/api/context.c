@@ -147,6 +147,24 @@ rush_cpu rush_context_get_cpu(rush_context *c)
   return (rush_cpu)cpu_choose(c ? context_get_options(c)->cpu : CPU_NATIVE);
 }
 
+rush_status rush_context_set_executor(rush_context *c, rush_executor executor, rush_error *err)
+{
+  rush_error_clear(err);
+  if (!(c = context_or_default(c)))
+    return error_nomem(err);
+  if ((unsigned)executor > RUSH_EXECUTOR_SPECIALISING)
+    return error_set(err, RUSH_EARGUMENT, "no executor has the number %d", (int)executor);
+  context_set_passes(c, executor != RUSH_EXECUTOR_SIMPLE);
+  return RUSH_OK;
+}
+
+rush_executor rush_context_get_executor(rush_context *c)
+{
+  c = context_or_default(c);
+  return c && context_get_options(c)->no_passes ? RUSH_EXECUTOR_SIMPLE
+                                                : RUSH_EXECUTOR_SPECIALISING;
+}
+
 void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void *user), void *user)
 {
   if ((c = context_or_default(c)) != NULL)

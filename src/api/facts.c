@@ -58,7 +58,7 @@ void facts_context(rush_context *c, rush_context_facts *out)
 
     mem_get_stats(c, &m);
     all.n_threads = rush_context_get_threads(c);
-    all.executor = o->no_passes ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
+    all.executor = rush_context_get_executor(c);
     all.no_reuse = o->no_reuse;
     all.limit_bytes = m.limit_bytes;
   }

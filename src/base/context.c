@@ -140,6 +140,8 @@ rush_status context_set_cpu(context *c, uint32_t level, rush_error *err)
   return RUSH_OK;
 }
 
+void context_set_passes(context *c, bool wanted) { c->opt.no_passes = !wanted; }
+
 thread_pool *context_pool(context *c)
 {
   thread_pool *p = atomic_load_explicit(&c->pool, memory_order_acquire);

@@ -126,6 +126,7 @@ context *context_or_default(context *c);
 const context_options *context_get_options(const context *c);
 rush_status context_set_cpu(context *c, uint32_t level,
                             rush_error *err) RUSH_CHECKED; /* do not call while calls run */
+void context_set_passes(context *c, bool wanted); /* do not call while calls run */
 thread_pool *context_pool(context *c);
 
 /* Return the slot's object, or NULL while it is empty.  Lock-free. */

@@ -365,6 +365,28 @@ bool pass_can_be_written(const type *t)
   return false;
 }
 
+/* True if a result of the operator may be an argument, or share memory with one. */
+static bool returns_memory(const op *o)
+{
+  for (uint32_t i = 0; i < o->schema->n_returns; i++)
+    if (o->schema->returns[i].alias_before || o->schema->returns[i].alias_after ||
+        o->schema->returns[i].elem_alias)
+      return true;
+  return false;
+}
+
+bool pass_is_hidden(const ir_value *v)
+{
+  for (const ir_use *u = v->uses; u; u = u->next) {
+    const op *o = u->user->op;
+    if (u->user->kind != IR_OP || returns_memory(o) ||
+        o->effects & (OP_WRITES | OP_SIDE_EFFECT | OP_RETURNS_ARG) || op_waits(o) ||
+        o->name_key == OPN_PRIM__REQUIRES_GRAD || o->name_key == OPN_IS_LEAF)
+      return false;
+  }
+  return true;
+}
+
 bool *pass_escaping(session *s, const alias_info *a, const ir_graph *g)
 {
   bool *out = session_array(s, bool, alias_n_values(a));

@@ -7,6 +7,7 @@
  * Nodes are in hash chains (no base/table.c: equality is that of computations, and leaving a block
  * removes its nodes). */
 #include "ir/alias.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 typedef struct cse {
@@ -73,13 +74,30 @@ static bool adds_gradients(const ir_node *n)
          !(n->op->effects & OP_NO_GRAD) && alias_type_has_memory(n->outputs[0]->type);
 }
 
+/* True if the node's results are objects that exist without it, or tuples, which have no identity.
+ * */
+static bool finds(const ir_node *n)
+{
+  switch (n->kind) {
+  case IR_CONSTANT: case IR_GET_ATTR: case IR_MODULE_CONTAINER_INDEX: case IR_LIST_UNPACK:
+  case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK: case IR_TUPLE_INDEX: case IR_TUPLE_SLICE:
+  case IR_UNCHECKED_CAST:
+    return true;
+  default:
+    return ir_node_is_op(n, OPN___GETITEM__);
+  }
+}
+
+/* True if results of both may be seen outside: a group that leaves may contain either, so that
+ * being in one group does not tell that they are one. */
 static bool both_leave(const cse *c, const ir_node *a, const ir_node *b)
 {
-  if (a->kind == IR_CONSTANT)
+  if (finds(a))
     return false;
   for (uint32_t i = 0; i < a->n_outputs; i++) {
     uint32_t x = alias_group(c->alias, a->outputs[i]), y = alias_group(c->alias, b->outputs[i]);
-    if (x != ALIAS_NO_MEMORY && x != y && c->escapes[x] && c->escapes[y])
+    if (x != ALIAS_NO_MEMORY && c->escapes[x] && c->escapes[y] && !pass_is_hidden(a->outputs[i]) &&
+        !pass_is_hidden(b->outputs[i]))
       return true;
   }
   return false;

@@ -17,6 +17,10 @@ bool pass_may_fail(const ir_node *n);
 /* True if equal inputs have equal results, without side effects: no blocks, no writes.  Memory that
  * it reads may have been written to. */
 bool pass_is_pure(const ir_node *n);
+/* True if v's header cannot be seen outside of the graph, nor its memory through v: operators use
+ * it that return new values, and none that asks for its gradient.  An equal tensor in another
+ * header can stand for it. */
+bool pass_is_hidden(const ir_value *v);
 bool pass_is_constant_int(const ir_value *v, int64_t *out);
 bool pass_is_constant_bool(const ir_value *v, bool *out);
 bool pass_is_none(const ir_value *v); /* the constant None */

@@ -2,7 +2,9 @@
  *
  * Queries about a tensor that its type answers, comparisons with None that are always false,
  * neutral elements, inverse pairs, lists constructed in the graph.  A tensor replaces an equal one
- * only if no code can distinguish them: neither is written to, and not both leave the graph. */
+ * only if no code can distinguish them: neither is written to, and the replaced one is not seen
+ * outside.  A result of one grad mode can have another requires_grad than its argument: none is
+ * replaced where a `with` may switch it. */
 #include "ir/alias.h"
 #include "ir/facts.h"
 #include "ops/table/op_keys.h"
@@ -11,7 +13,7 @@
 typedef struct look {
   session *s;
   alias_info *alias;
-  bool *escapes;
+  bool switches_grad; /* nodes may run in different grad modes */
 } look;
 
 typedef ir_value *rule(const look *k, ir_node *n); /* what n's only result can be, or NULL */
@@ -21,18 +23,15 @@ static ir_value *put_bool(const look *k, ir_node *n, bool b)
   return pass_put_constant(k->s, n, value_bool(b), type_simple(TYPE_BOOL));
 }
 
-static bool is_single(const look *k, const ir_value *x, const ir_value *y)
-{
-  uint32_t a = alias_group(k->alias, x), b = alias_group(k->alias, y);
-
-  ASSERT(a != ALIAS_NO_MEMORY && b != ALIAS_NO_MEMORY, "only tensors are compared");
-  return !alias_is_written(k->alias, x) && !alias_is_written(k->alias, y) &&
-         (a == b || !(k->escapes[a] && k->escapes[b]));
-}
-
+/* Return v if it can stand for n's result, an equal tensor: nothing can tell them apart. */
 static ir_value *input_if_same(const look *k, const ir_node *n, ir_value *v)
 {
-  return is_single(k, v, n->outputs[0]) ? v : NULL;
+  const ir_value *out = n->outputs[0];
+
+  return !k->switches_grad && !alias_is_written(k->alias, v) && !alias_is_written(k->alias, out) &&
+             pass_is_hidden(out)
+           ? v
+           : NULL;
 }
 
 /* -- Numbers ----------------------------------------------------------------------------------- */
@@ -70,7 +69,24 @@ static ir_value *floordiv(const look *k, ir_node *n)
   return neutral(n, 1, false);
 }
 
-/* Simplify a tensor times the int 1 to itself, unless it holds bools. */
+static bool is_row_major(const ir_facts *f)
+{
+  int64_t stride = 1;
+
+  if (f->contiguous == 1)
+    return true;
+  if (!ir_facts_has_sizes(f) || !ir_facts_has_strides(f))
+    return false;
+  for (int i = f->n_dims - 1; i >= 0; i--) {
+    if (f->sizes[i] != 1 && f->strides[i] != stride)
+      return false;
+    stride = (int64_t)((uint64_t)stride * (uint64_t)f->sizes[i]); /* may be any numbers */
+  }
+  return true;
+}
+
+/* Simplify a row-major tensor times the int 1 to itself, unless it holds bools; the product of
+ * another one has strides of its own. */
 static ir_value *mul(const look *k, ir_node *n)
 {
   ir_value *x = ir_node_input(n, 0);
@@ -80,7 +96,7 @@ static ir_value *mul(const look *k, ir_node *n)
     return neutral(n, 1, true);
   const ir_facts *f = ir_facts_of(x->type);
   if (n->n_inputs != 2 || !pass_is_constant_int(ir_node_input(n, 1), &one) || one != 1 ||
-      f->dtype == DTYPE_NONE || f->dtype == RUSH_BOOL)
+      f->dtype == DTYPE_NONE || f->dtype == RUSH_BOOL || !is_row_major(f))
     return NULL;
   return input_if_same(k, n, x);
 }
@@ -365,7 +381,7 @@ void pass_peephole(session *s, ir_graph *g)
   pass_peephole_list_idioms(s, g);
   look k = {.s = s, .alias = alias_analyse_all(s, g)};
 
-  k.escapes = pass_escaping(s, k.alias, g);
+  k.switches_grad = ir_graph_may_have(g, IR_ENTER);
   pass_each(s, g->block, simplify_node, &k);
   pass_dce(s, g);
 }

@@ -380,9 +380,9 @@ static void put_op(coder *e, const ir_node *n)
     free_deaths(e, n, true, false);
   } else if (put_list_op(e, n) || put_list_write(e, n)) {
     return;
-  } else if (n->op->key == OPK_FLOORDIV_INT) {
-    put_typed(e, n, OPC_DIV_FLOOR);
-  } else if (n->op->key == OPK_REMAINDER_INT) {
+  } else if (n->op->key == OPK_FLOORDIV_INT && n->outputs[0]->uses) {
+    put_typed(e, n, OPC_DIV_FLOOR); /* without uses it is not emitted, and would not fail */
+  } else if (n->op->key == OPK_REMAINDER_INT && n->outputs[0]->uses) {
     put_typed(e, n, OPC_REMAINDER);
   } else if (op_waits(n->op)) {
     put_node(e, n, OPC_WAIT, 0);

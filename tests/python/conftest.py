@@ -81,6 +81,21 @@ def corpus_tools() -> pathlib.Path:
     return SHARED / "corpus"
 
 
+@pytest.fixture(scope="session")
+def corpus(build: pathlib.Path, corpus_tools: pathlib.Path) -> pathlib.Path:
+    if os.environ.get("RUSHLIGHT_CORPUS"):
+        return pathlib.Path(os.environ["RUSHLIGHT_CORPUS"])
+    out = build / "corpus"
+    jobs = str(min(os.cpu_count() or 1, 8))
+    made = subprocess.run(
+        [sys.executable, str(corpus_tools / "make.py"), str(out), "--jobs", jobs],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
+    return out
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """A long text is named by its argument: names of tests go into the environment, which has no
     room for a megabyte."""

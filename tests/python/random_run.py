@@ -2,10 +2,11 @@
 values, printed text, errors.
 
     python tests/python/random_run.py [--first 1 | --today] [--count 500] [--jobs 2] [--no-torch]
-    [--census] [--until-found]
+    [--census] [--until-found] [--tensors]
 
-Rushlight runs each call twice, the second time by a plan, and each program's graph behind passes
-that the seed chooses: they must change nothing.
+Rushlight runs each call with every executor, twice, so that plans run, and each program's graph
+behind passes that the seed chooses: they must change nothing.  --tensors takes programs over
+tensors (random_tensors.py) instead, which only the executors compare (executor_runs.py).
 
 A program that differs is made smaller, statement by statement and expression by expression, while
 the difference stays, and printed.  Programs run in processes of their own, so that one that crashes
@@ -37,7 +38,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import executor_runs
 import random_programs
+import random_tensors
 
 NUMBERS = itertools.count()
 HERE = pathlib.Path(__file__).resolve().parent
@@ -62,6 +65,8 @@ TEXTS = (
 # before a `with` that holds a continue.
 ALONE = "PyTorch alone differs"
 BEHIND = "rushlight differs behind passes"
+EXECUTORS = "executors differ: "
+OTHER_ERROR = EXECUTORS + executor_runs.OTHER_ERROR
 PASSES = (
     "constant_loop_unrolling",
     "constant_pooling",
@@ -75,7 +80,7 @@ PASSES = (
     "peephole",
     "remove_list_mutation",
 )
-ALONE_AT_MOST = 0.003  # of all programs
+FEW = 0.003  # of all programs
 ADDRESS = re.compile(r"<\S+ object(?: at 0x\w+)?>")
 Outcome = (
     tuple  # ("value", repr, printed), ("raised", class, message, printed), ("refused", message)
@@ -168,7 +173,7 @@ def passes_of(seed: int) -> list[str]:
 def by_rushlight(
     text: str, calls: list[tuple], passes: list[str]
 ) -> tuple[list[Outcome], list[Outcome]]:
-    """As it is, and behind passes: those of plans, which later calls run, and others."""
+    """As it is, and behind passes."""
     import rushlight
 
     path = pathlib.Path(tempfile.gettempdir()) / f"random_program{os.getpid()}.py"
@@ -182,15 +187,30 @@ def by_rushlight(
     finally:
         path.unlink()
     plain_outcomes = outcomes(f, calls)
-    planned = outcomes(f, calls)  # by the plans that the first round made
-    if planned != plain_outcomes:
-        return plain_outcomes, planned
     try:
         for name in passes:
             graph.run_pass(name)
     except Exception as e:  # noqa: BLE001
         return plain_outcomes, [("refused", f"{type(e).__name__}: {e}")]
     return plain_outcomes, outcomes(graph, calls)
+
+
+def by_executors(text: str, calls: list[tuple]) -> executor_runs.Difference | None:
+    """What differs between executors in what calls of `main` do, whole errors among it."""
+    import rushlight
+
+    path = pathlib.Path(tempfile.gettempdir()) / f"random_program{os.getpid()}.py"
+    path.write_text(text, encoding="utf-8")
+
+    def run() -> Iterator[dict[str, Any]]:
+        main = rushlight.load(str(path)).main
+        for args in calls * 2:  # plans run from the second call
+            yield executor_runs.observe(main, copy.deepcopy(args), lambda: None)
+
+    try:
+        return executor_runs.difference(run)
+    finally:
+        path.unlink()
 
 
 def reason(message: str) -> str:
@@ -220,6 +240,8 @@ def difference(text: str, calls: list[tuple], use_torch: bool, seed: int) -> tup
         kind = "rushlight differs"
     if not kind and answers[1] != behind:
         kind, answers = f"{BEHIND} {','.join(passes_of(seed))}", [answers[0], behind]
+    if not kind and (differs := by_executors(text, calls)):
+        kind, answers = EXECUTORS + differs.what, [differs.text]
     return kind, answers
 
 
@@ -330,6 +352,24 @@ def attempt(text: str, calls: list[tuple], use_torch: bool, seed: int) -> str:
 # -----------------------------------------------------------------------------------
 
 
+def tensor_worker(first: int, count: int, stop: bool) -> None:
+    """A line of JSON for each program over tensors."""
+    for seed in range(first, first + count):
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        print(json.dumps({"seed": seed}), flush=True)
+        p = random_tensors.program(seed)
+        line: dict[str, Any] = {"done": seed, "calls": len(p.calls), "census": {}}
+        first_calls = [seen["error"] for seen in executor_runs.tensor_calls(p) if "error" in seen]
+        differs = executor_runs.difference(lambda p=p: executor_runs.tensor_calls(p))
+        line["raised"] = len(first_calls)
+        if differs:
+            line |= {"kind": EXECUTORS + differs.what, "text": p.text, "inputs": repr(p[1:])}
+            line["answers"] = [differs.text[:3000]]
+        print(json.dumps(line), flush=True)
+        if stop and differs and differs.what != executor_runs.OTHER_ERROR:
+            break
+
+
 def worker(first: int, count: int, use_torch: bool, stop: bool, whole: bool) -> None:
     """One process: a line of JSON a program."""
     for seed in range(first, first + count):
@@ -365,7 +405,7 @@ def worker(first: int, count: int, use_torch: bool, stop: bool, whole: bool) -> 
                 "answers": [repr(a)[:1500] for a in answers],
             }
         print(json.dumps(line), flush=True)
-        if stop and kind and kind != ALONE:
+        if stop and kind and kind not in (ALONE, OTHER_ERROR):
             break
 
 
@@ -375,6 +415,7 @@ class Totals:
         self.census: Counter = Counter()
         self.found: list[dict[str, Any]] = []
         self.alone: list[dict[str, Any]] = []
+        self.other_errors: list[dict[str, Any]] = []
 
 
 class Batch:
@@ -394,6 +435,11 @@ class Batch:
             *flags,
         ]
         self.process = subprocess.Popen(command, stdout=self.out, stderr=self.err)
+
+        tensors = "--tensors" in flags
+        self.text_of = lambda seed: (
+            (random_tensors if tensors else random_programs).program(seed).text
+        )
 
     def said(self) -> tuple[str, str]:
         self.process.wait()
@@ -420,7 +466,8 @@ def read_batch(batch: Batch, totals: Totals) -> int:
         totals.raised += line["raised"]
         totals.census.update(line["census"])
         if "kind" in line:
-            (totals.alone if line["kind"] == ALONE else totals.found).append(line)
+            kinds = {ALONE: totals.alone, OTHER_ERROR: totals.other_errors}
+            kinds.get(line["kind"], totals.found).append(line)
     if process.returncode and not begun or re.search(r"^\w+Error\b", err[-300:], re.MULTILINE):
         raise RuntimeError(f"a worker failed: {err[-2000:]}")
     if begun:
@@ -430,7 +477,7 @@ def read_batch(batch: Batch, totals: Totals) -> int:
                 "kind": f"the process ended with {process.returncode}",
                 "inputs": err[-1500:],
                 "answers": [],
-                "text": random_programs.program(begun).text,
+                "text": batch.text_of(begun),
             }
         )
     return begun
@@ -444,11 +491,13 @@ def run(
     until_found: bool = False,
     batch: int = BATCH,
     whole: bool = False,
+    tensors: bool = False,
 ) -> Totals:
     """until_found: the first program that differs ends it.  whole: programs are not made
     smaller."""
     totals = Totals()
     flags = ["--no-torch"] * (not use_torch) + ["--until-found"] * until_found + ["--whole"] * whole
+    flags += ["--tensors"] * tensors
     todo = [(i, min(batch, first + count - i)) for i in range(first, first + count, batch)][::-1]
     going: list[Batch] = []
     while todo or going:
@@ -485,6 +534,9 @@ def census_table(census: Counter) -> str:
 def main() -> int:
     if sys.argv[1:2] == ["--worker"]:
         flags = sys.argv[4:]
+        if "--tensors" in flags:
+            tensor_worker(int(sys.argv[2]), int(sys.argv[3]), "--until-found" in flags)
+            return 0
         worker(
             int(sys.argv[2]),
             int(sys.argv[3]),
@@ -504,6 +556,7 @@ def main() -> int:
         "--alone", action="store_true", help="print programs where PyTorch stands alone, too"
     )
     p.add_argument("--until-found", action="store_true")
+    p.add_argument("--tensors", action="store_true")
     o = p.parse_args()
     if o.today:
         o.first = int(time.time()) // 86400 % 10000 * 100000
@@ -514,6 +567,7 @@ def main() -> int:
         not o.no_torch,
         o.until_found,
         min(BATCH, max(1, o.count // o.jobs)),
+        tensors=o.tensors,
     )
     if o.census:
         print(census_table(totals.census))
@@ -522,10 +576,12 @@ def main() -> int:
     print(
         f"seeds {o.first}..{o.first + o.count - 1}: {totals.programs} programs, {totals.calls} "
         f"calls, {totals.raised} raised, "
-        f"{len(totals.found)} differ, PyTorch alone differs in "
-        f"{len(totals.alone)}{' (PyTorch left out)' if o.no_torch else ''}"
+        f"{len(totals.found)} differ, {len(totals.other_errors)} in which of two errors is raised, "
+        f"PyTorch alone differs in {len(totals.alone)}"
+        f"{' (PyTorch left out)' if o.no_torch or o.tensors else ''}"
     )
-    return 1 if totals.found or len(totals.alone) > max(2, ALONE_AT_MOST * totals.programs) else 0
+    few = max(2, FEW * totals.programs)
+    return 1 if totals.found or len(totals.alone) > few or len(totals.other_errors) > few else 0
 
 
 if __name__ == "__main__":

@@ -24,21 +24,6 @@ SECONDS = 5.0  # no case may take longer
 NIGHTLY = bool(os.environ.get("RUSHLIGHT_NIGHTLY"))
 
 
-@pytest.fixture(scope="session")
-def corpus(build: pathlib.Path, corpus_tools: pathlib.Path) -> pathlib.Path:
-    if os.environ.get("RUSHLIGHT_CORPUS"):
-        return pathlib.Path(os.environ["RUSHLIGHT_CORPUS"])
-    out = build / "corpus"
-    jobs = str(min(os.cpu_count() or 1, 8))
-    made = subprocess.run(
-        [sys.executable, str(corpus_tools / "make.py"), str(out), "--jobs", jobs],
-        capture_output=True,
-        text=True,
-    )
-    assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
-    return out
-
-
 def verify(command: str, *args: Any) -> tuple[int, list[dict]]:
     """(exit code, an object for each case)."""
     run = subprocess.run(

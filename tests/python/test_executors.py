@@ -1,4 +1,7 @@
-"""Executors: what a call tells about itself does not depend on how its graph was changed."""
+"""Executors: what a call tells about itself does not depend on how its graph was changed.
+
+What calls compute is compared in test_same_runs.py.
+"""
 
 from __future__ import annotations
 

@@ -60,3 +60,23 @@ def test_lists_are_written_to(name: str) -> None:
     getattr(getattr(rushlight.ops.aten, name), overload)(*args, out=outs)
     want = getattr(torch, name)(*args)
     assert all(torch.equal(a, b) for a, b in zip(outs, want, strict=True))
+
+
+REFUSED = {
+    "add": lambda m, o: m.add(m.ones(4, 4), 1, out=o),
+    "sin": lambda m, o: m.sin(m.ones(4, 4), out=o),
+    "maximum": lambda m, o: m.maximum(m.ones(4, 4), m.ones(4), out=o),
+    "mm": lambda m, o: m.mm(m.ones(4, 4), m.ones(4, 4), out=o),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_not_resized(name: str) -> None:
+    """Else its new elements would be whatever was in memory."""
+    theirs = torch.zeros(0, 4, dtype=torch.int64)
+    mine = rushlight.tensor([], dtype=rushlight.int64).reshape([0, 4])
+    with pytest.raises(RuntimeError):
+        REFUSED[name](torch, theirs)
+    with pytest.raises(RuntimeError):
+        REFUSED[name](rushlight, mine)
+    assert tuple(mine.shape) == tuple(theirs.shape) == (0, 4)

@@ -47,9 +47,13 @@ static rush_status store_tensor(rush_call *c, rush_tensor *to, const rush_tensor
     return tensor_copy(c->cx, to, made);
   }
   TRY(written_check_self(c->cx, to)); /* one of a list: not checked before */
-  TRY(written_fit(c->cx, to, c->op->variant == VARIANT_INPLACE, made->n_dims, made->sizes,
-                  tensor_is_dense(made) ? made->strides : NULL));
+  const bool is_inplace = c->op->variant == VARIANT_INPLACE;
+  const int64_t *strides = tensor_is_dense(made) ? made->strides : NULL;
+  if (is_inplace)
+    TRY(written_fit(c->cx, to, true, made->n_dims, made->sizes, strides));
   TRY(written_check_dtype(c->cx, to, made->dtype, c->op->effects & OP_OUT_EXACT));
+  if (!is_inplace) /* an out= that is refused keeps its sizes */
+    TRY(written_fit(c->cx, to, false, made->n_dims, made->sizes, strides));
   return tensor_copy(c->cx, to, made);
 }
 

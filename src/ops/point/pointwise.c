@@ -312,14 +312,17 @@ static rush_status written_result(point_call *p, int i, rush_tensor **out)
 {
   rush_call *c = p->call;
   rush_tensor *t = written_arg(c, i);
-  if (UNLIKELY(t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes))) {
-    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes, p->strides));
-  }
+  const bool fits = t->n_dims == p->n_dims && sizes_equal(p->n_dims, t->sizes, p->sizes);
+  const bool is_inplace = c->op->variant == VARIANT_INPLACE;
+  if (UNLIKELY(!fits && is_inplace))
+    TRY(written_fit(c->cx, t, true, p->n_dims, p->sizes, p->strides)); /* the error */
   const int dtype = point_out_dtype(p, i);
   if (UNLIKELY(c->op->effects & OP_OUT_EXACT && t->dtype != dtype))
     return call_fail(c->cx, "Found dtype %s but expected %s", dtype_aten_name(t->dtype),
                      dtype_aten_name(dtype));
   TRY(written_check_dtype(c->cx, t, dtype, false));
+  if (UNLIKELY(!fits)) /* an out= that is refused keeps its sizes */
+    TRY(written_fit(c->cx, t, false, p->n_dims, p->sizes, p->strides));
   *out = tensor_retain(t);
   return RUSH_OK;
 }

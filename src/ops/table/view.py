@@ -13,7 +13,7 @@ def view(name, copy=None, copy_out=None, inplace=None, shape=None, kernel=None, 
            shape="reshape" if rule == "view" else rule,
            **({"variants": {"out": f"aten::{copy_out}"}} if copy_out else {}))
     if inplace:
-        op(f"aten::{inplace}", family="view", results="rule", shape=rule)
+        op(f"aten::{inplace}", family="view", results="rule", shape=rule, effects=["geometry"])
 
 
 view("view", copy="view_copy", copy_out="view_copy.out", same=["aten::_unsafe_view"])
@@ -29,7 +29,8 @@ view("as_strided", copy="as_strided_copy", copy_out="as_strided_copy.out", inpla
 view("permute", copy="permute_copy", copy_out="permute_copy.out")
 view("transpose.int", "transpose_copy.int", "transpose_copy.int_out", "transpose_")
 view("swapaxes", shape="transpose", same=["aten::swapdims"])
-op("aten::swapaxes_", family="view", results="rule", shape="transpose", same=["aten::swapdims_"])
+op("aten::swapaxes_", family="view", results="rule", shape="transpose", effects=["geometry"],
+   same=["aten::swapdims_"])
 view("t", copy="t_copy", copy_out="t_copy.out", inplace="t_", shape="transpose_two")
 view("numpy_T", shape="transpose_all", same=["aten::numpy_T.a"])
 view("mT", shape="transpose_last", same=["aten::mT.a"])
