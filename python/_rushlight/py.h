@@ -46,7 +46,7 @@ typedef struct py_state {
   PyObject *torch_tensor;  /* torch.Tensor once torch is imported, else NULL */
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
   PyObject *grad_mode;     /* the context variable of grad_mode.py */
-  PyObject *name_is_neg, *name_is_conj, *name_requires_grad;
+  PyObject *name_torch, *name_is_neg, *name_is_conj, *name_requires_grad;
   const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
   const struct py_layout *layout;     /* its tensors' memory layout (layout.h), or NULL */
   unsigned long main_thread; /* the thread that runs Python's signal handlers */

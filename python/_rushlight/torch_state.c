@@ -49,10 +49,16 @@ int py_find_torch(py_state *st)
 {
   if (st->torch_tensor)
     return 1;
-  PyObject *modules = PyImport_GetModuleDict();
-  PyObject *torch = PyDict_GetItemString(modules, "torch"); /* borrowed */
-  if (!torch)
+  if (!st->name_torch && !(st->name_torch = PyUnicode_InternFromString("torch"))) {
+    PyErr_Clear();
     return 0;
+  }
+  PyObject *modules = PyImport_GetModuleDict();
+  PyObject *torch = PyDict_GetItemWithError(modules, st->name_torch); /* borrowed */
+  if (!torch) {
+    PyErr_Clear();
+    return 0;
+  }
   PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
   PyObject *dlpack = PyObject_GetAttrString(torch, "from_dlpack");
   PyObject *grad = PyObject_GetAttrString(torch, "is_grad_enabled");
