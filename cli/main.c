@@ -306,7 +306,7 @@ static int check_option(cli *c, bool is_show)
 static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
   static const char *const levels[] = {"native", "portable", "avx2", "avx512", NULL};
-  static const char *const executors[] = {"simple", "specialising", NULL};
+  static const char *const executors[] = {"simple", "specialising", "profiling", NULL};
   const char *value;
   int code;
   double n;
@@ -346,10 +346,12 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
   if ((value = cli_option(c, "--dtype")) && (code = dtype_option(c, value)) != 0)
     return code;
   if ((value = cli_option(c, "--executor"))) {
-    if (strcmp(value, "simple") != 0 && strcmp(value, "specialising") != 0)
-      return cli_bad_choice("--executor", value, executors, "simple or specialising");
-    o->executor =
-      *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
+    int found = 0;
+    while (executors[found] && strcmp(value, executors[found]) != 0)
+      found++;
+    if (!executors[found])
+      return cli_bad_choice("--executor", value, executors, "simple, specialising or profiling");
+    o->executor = (rush_executor)(RUSH_EXECUTOR_SIMPLE + found);
   }
   if (!is_show)
     c->load.program = cli_option(c, "--program"); /* show.c reads its own */

@@ -264,10 +264,13 @@ typedef enum rush_cpu {
 
 /* How programs run.  The results are the same with each. */
 typedef enum rush_executor {
-  RUSH_EXECUTOR_DEFAULT, /* the fastest: RUSH_EXECUTOR_SPECIALISING */
+  RUSH_EXECUTOR_DEFAULT, /* the fastest: RUSH_EXECUTOR_PROFILING */
   RUSH_EXECUTOR_SIMPLE,  /* run graphs as they are, operator by operator */
-  /* passes group operators; each group is compiled for the kinds of its arguments */
-  RUSH_EXECUTOR_SPECIALISING
+  /* passes group operators; each group is compiled for the kinds of its arguments; plans for the
+   * facts of arguments (docs/executors.md) */
+  RUSH_EXECUTOR_SPECIALISING,
+  /* and for facts of other values, recorded during a first call and guarded in later ones */
+  RUSH_EXECUTOR_PROFILING
 } rush_executor;
 
 /* Start from RUSH_CONTEXT_OPTIONS_INIT; zero means the default for every field. */
@@ -322,6 +325,10 @@ RUSH_API void rush_context_release_default(void);
  * first 1 and 1.  PyTorch's STATIC and DYNAMIC of set_fusion_strategy. */
 RUSH_API void rush_context_set_plan_limits(rush_context *c, bool off, int n_exact, int n_wide);
 RUSH_API void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int *n_wide);
+/* For tests of guards: from now on functions that run for the first time get guards behind all
+ * their nodes, and guards fail although they hold: about every third, by random numbers of `seed`,
+ * or the nth one that is checked.  Results stay the same.  0 and 0: none fail. */
+RUSH_API void rush_context_set_guard_failures(rush_context *c, uint64_t seed, uint64_t nth);
 /* Set the number of threads that operators may use, at least 1; it includes the calling thread. */
 RUSH_API void rush_context_set_threads(rush_context *c, int n_threads);
 RUSH_API int rush_context_get_threads(rush_context *c);

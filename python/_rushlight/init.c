@@ -98,7 +98,9 @@ static PyObject *py_set_cpu(PyObject *m, PyObject *arg)
                       name);
 }
 static const char *const executor_names[] = {
-  [RUSH_EXECUTOR_SIMPLE] = "simple", [RUSH_EXECUTOR_SPECIALISING] = "specialising"};
+  [RUSH_EXECUTOR_SIMPLE] = "simple",
+  [RUSH_EXECUTOR_SPECIALISING] = "specialising",
+  [RUSH_EXECUTOR_PROFILING] = "profiling"};
 
 static PyObject *py_set_executor(PyObject *m, PyObject *arg)
 {
@@ -108,10 +110,11 @@ static PyObject *py_set_executor(PyObject *m, PyObject *arg)
 
   if (!name)
     return NULL;
-  for (int i = RUSH_EXECUTOR_SIMPLE; i <= RUSH_EXECUTOR_SPECIALISING; i++)
+  for (int i = RUSH_EXECUTOR_SIMPLE; i <= RUSH_EXECUTOR_PROFILING; i++)
     if (strcmp(name, executor_names[i]) == 0)
       return py_done(st, rush_context_set_executor(st->context, (rush_executor)i, &err), &err);
-  return PyErr_Format(PyExc_ValueError, "the executor is simple or specialising, not '%s'", name);
+  return PyErr_Format(PyExc_ValueError, "the executor is simple, specialising or profiling, not '%s'",
+                      name);
 }
 static PyObject *py_get_executor(PyObject *m, PyObject *unused)
 {
@@ -141,6 +144,15 @@ static PyObject *py_get_plan_limits(PyObject *m, PyObject *unused)
   rush_context_get_plan_limits(((py_state *)PyModule_GetState(m))->context, &off, &n_exact,
                                &n_wide);
   return Py_BuildValue("Oii", off ? Py_True : Py_False, n_exact, n_wide);
+}
+static PyObject *py_set_guard_failures(PyObject *m, PyObject *args)
+{
+  unsigned long long seed, nth;
+
+  if (!PyArg_ParseTuple(args, "KK:set_guard_failures", &seed, &nth))
+    return NULL;
+  rush_context_set_guard_failures(((py_state *)PyModule_GetState(m))->context, seed, nth);
+  Py_RETURN_NONE;
 }
 static PyObject *py_get_cpu(PyObject *m, PyObject *unused)
 {
@@ -437,11 +449,14 @@ static PyMethodDef functions[] = {
    "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
   {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
   {"set_executor", py_set_executor, METH_O,
-   "how functions run that are called later for the first time: simple or specialising"},
-  {"get_executor", py_get_executor, METH_NOARGS, "the executor: simple or specialising"},
+   "how functions run that are called later for the first time: simple, specialising or "
+   "profiling"},
+  {"get_executor", py_get_executor, METH_NOARGS, "the executor: simple, specialising or profiling"},
   {"set_plan_limits", py_set_plan_limits, METH_VARARGS,
    "set_plan_limits(off, n_exact, n_wide): how calls make plans; returns the limits before"},
   {"get_plan_limits", py_get_plan_limits, METH_NOARGS, "(off, n_exact, n_wide)"},
+  {"set_guard_failures", py_set_guard_failures, METH_VARARGS,
+   "set_guard_failures(seed, nth): guards that fail although they hold, for tests; 0, 0: none"},
   {"compile_counters", py_compile_counters, METH_NOARGS,
    "groups of operators made, compiled, called and interpreted"},
   {"profile_start", py_profile_start, METH_O,

@@ -88,6 +88,7 @@ rush_status rush_context_create(const rush_context_options *options, rush_contex
       .plan_first = o.plan_first != 0,
   };
   opt.no_passes = o.executor == RUSH_EXECUTOR_SIMPLE;
+  opt.no_profile = o.executor == RUSH_EXECUTOR_SPECIALISING;
   TRY(context_new(&opt, &c, err));
   if (!api_context(c, err)) {
     rush_status st = err ? err->status : RUSH_ENOMEM;
@@ -118,6 +119,12 @@ void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int 
   *off = l.off;
   *n_exact = l.n_exact;
   *n_wide = l.n_wide;
+}
+
+void rush_context_set_guard_failures(rush_context *c, uint64_t seed, uint64_t nth)
+{
+  if ((c = context_or_default(c)) != NULL)
+    context_set_guard_failures(c, seed, nth);
 }
 
 void rush_context_set_threads(rush_context *c, int n_threads)
@@ -152,9 +159,10 @@ rush_status rush_context_set_executor(rush_context *c, rush_executor executor, r
   rush_error_clear(err);
   if (!(c = context_or_default(c)))
     return error_nomem(err);
-  if ((unsigned)executor > RUSH_EXECUTOR_SPECIALISING)
+  if ((unsigned)executor > RUSH_EXECUTOR_PROFILING)
     return error_set(err, RUSH_EARGUMENT, "no executor has the number %d", (int)executor);
   context_set_passes(c, executor != RUSH_EXECUTOR_SIMPLE);
+  context_set_profiling(c, executor == RUSH_EXECUTOR_DEFAULT || executor == RUSH_EXECUTOR_PROFILING);
   return RUSH_OK;
 }
 
@@ -162,7 +170,8 @@ rush_executor rush_context_get_executor(rush_context *c)
 {
   c = context_or_default(c);
   return c && context_get_options(c)->no_passes ? RUSH_EXECUTOR_SIMPLE
-                                                : RUSH_EXECUTOR_SPECIALISING;
+         : c && !context_profiles(c)            ? RUSH_EXECUTOR_SPECIALISING
+                                                : RUSH_EXECUTOR_PROFILING;
 }
 
 void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void *user), void *user)

@@ -52,6 +52,7 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
   memset(c, 0, sizeof *c);
   c->opt = *opt;
   context_set_plan_limits(c, (plan_limits){.n_exact = 1, .n_wide = 1});
+  context_set_profiling(c, !opt->no_passes && !opt->no_profile);
   if (!c->opt.limit_depth)
     c->opt.limit_depth = DEFAULT_DEPTH;
   if (!c->opt.stack_bytes)
@@ -349,6 +350,38 @@ plan_limits context_plan_limits(const context *c)
   const uint32_t l = atomic_load_explicit(&c->plan_limits, memory_order_relaxed);
 
   return (plan_limits){l >> 16 & 1, (uint8_t)(l >> 8), (uint8_t)l};
+}
+
+void context_set_profiling(context *c, bool on)
+{
+  atomic_store_explicit(&c->profiles, on, memory_order_relaxed);
+}
+
+bool context_profiles(const context *c)
+{
+  return atomic_load_explicit(&c->profiles, memory_order_relaxed);
+}
+
+void context_set_guard_failures(context *c, uint64_t seed, uint64_t nth)
+{
+  atomic_store(&c->guard_seed, seed);
+  atomic_store(&c->guard_nth, nth);
+  atomic_store(&c->n_guards, 0);
+  atomic_store(&c->fails_guards, seed || nth);
+}
+
+bool context_fails_guards(const context *c)
+{
+  return atomic_load_explicit(&c->fails_guards, memory_order_relaxed);
+}
+
+bool context_fails_this_guard(context *c)
+{
+  const uint64_t k = 1 + atomic_fetch_add(&c->n_guards, 1), seed = atomic_load(&c->guard_seed);
+  uint64_t h = (k + seed) * UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+
+  h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  return k == atomic_load(&c->guard_nth) || (seed && (h ^ h >> 27) % 3 == 0);
 }
 
 uint64_t context_state_epoch(const context *c)

@@ -113,6 +113,7 @@ typedef struct context_options {
   bool no_cache;       /* return free blocks to the allocator at once */
   bool no_passes;      /* run graphs as they are */
   bool plan_first;     /* make plans at the first call */
+  bool no_profile;     /* plans assume only what is known when a call begins: no guards */
 } context_options;
 
 rush_status context_new(const context_options *opt, context **out, rush_error *err) RUSH_CHECKED;
@@ -256,6 +257,17 @@ typedef struct plan_limits {
 void context_set_plan_limits(context *c, plan_limits l);
 plan_limits context_plan_limits(const context *c);
 uint64_t context_state_epoch(const context *c);
+/* Set, from now on, if first calls record facts for guards (run/points.h). */
+void context_set_profiling(context *c, bool on);
+bool context_profiles(const context *c);
+/* For tests: fail guards although they hold, about every third by random numbers of `seed`, or the
+ * one that is checked nth from now on; 0 and 0: none.  While one is set, guards are put behind
+ * every node (run/points.h). */
+void context_set_guard_failures(context *c, uint64_t seed, uint64_t nth);
+/* True if guards fail on purpose. */
+bool context_fails_guards(const context *c);
+/* Count a guard that holds while context_fails_guards; true: it has to fail. */
+bool context_fails_this_guard(context *c);
 /* Limits on recursion: a count (limit_depth) and bytes of stack, whichever is reached first.
  *
  * Bytes are counted from the outermost entry (call_ctx_init).  The first STACK_UNMEASURED of them

@@ -65,6 +65,10 @@ struct rush_context {
   _Atomic uint64_t n_functions;   /* for context_count_function */
   _Atomic uint64_t state_epoch;   /* for context_state_changed */
   _Atomic uint32_t plan_limits;   /* packed by context_set_plan_limits */
+  _Atomic bool profiles;          /* context_set_profiling */
+  _Atomic bool fails_guards;      /* guard_seed or guard_nth is set */
+  _Atomic uint64_t guard_seed, guard_nth;
+  _Atomic uint64_t n_guards;      /* checked since they were set */
   bool (*interrupt)(void *user); /* set by context_set_interrupt, or NULL */
   void *interrupt_user;
   _Atomic uint32_t profile; /* number of the active profile, or 0 */

@@ -195,6 +195,7 @@ struct ir_graph {
   /* dead code that may fail is kept (passes/dce.c): the graph of a plan, which fails as the
    * function does */
   bool keeps_errors;
+  bool has_points; /* passes/points.h put some */
   /* its operators may be recorded: what adds to a gradient stays one addend (passes/cse.c) */
   bool is_recorded;
 };

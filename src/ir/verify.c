@@ -229,7 +229,7 @@ static const struct form { /* how many there are: exactly, or ANY */
   {IR_EXIT, 1, 1, ANY, 0},
   {IR_PROFILE, ANY, 0, ANY, 0},
   {IR_PROFILE_IVALUE, 1, 1, 1, 0},
-  {IR_GUARD, 1, 1, 1, 0},
+  {IR_GUARD, ANY, 1, 1, 0},
   {IR_BAILOUT, ANY, 1, 1, 0},
   {IR_BAILOUT_TEMPLATE, 0, 0, 1, 0},
 };

@@ -387,9 +387,30 @@ bool pass_is_hidden(const ir_value *v)
   return true;
 }
 
+typedef struct escaping {
+  const alias_info *a;
+  bool *out;
+} escaping;
+
+/* The code behind a guard that fails may write to its snapshot and return it. */
+static void let_snapshot_escape(session *s, ir_node *n, void *arg)
+{
+  const escaping *e = arg;
+
+  (void)s;
+  for (uint32_t i = 0; n->kind == IR_GUARD && i < n->n_inputs; i++) {
+    const uint32_t group = alias_group(e->a, ir_node_input(n, i));
+    if (group != ALIAS_NO_MEMORY)
+      e->out[group] = true;
+  }
+}
+
 bool *pass_escaping(session *s, const alias_info *a, const ir_graph *g)
 {
   bool *out = session_array(s, bool, alias_n_values(a));
+
+  if (ir_graph_may_have(g, IR_GUARD))
+    pass_each(s, g->block, let_snapshot_escape, &(escaping){a, out});
 
   out[ALIAS_CONSTANTS] = true;
   for (uint32_t i = 0; i < ir_block_n_inputs(g->block); i++) {

@@ -9,8 +9,8 @@
  * those of the operator's arguments.  PyTorch has a list of operators for the last step.
  * O(nodes + guards * their distance). */
 #include "ir/alias.h"
-#include "ir/facts.h"
 #include "passes/passes_int.h"
+#include "passes/points.h"
 
 typedef struct guards {
   session *s;
@@ -57,7 +57,7 @@ static void move_block(guards *d, ir_block *b)
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
     next = n->next;
     session_poll(d->s);
-    if (n->kind == IR_GUARD)
+    if (n->kind == IR_GUARD && pass_point_of(n) < 0) /* a point's is where its value is made */
       move_up(d, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       move_block(d, n->blocks[i]);
@@ -106,7 +106,7 @@ static void coalesce(session *s, ir_node *n, void *arg)
   ir_facts f;
 
   (void)arg;
-  if (n->kind != IR_GUARD || first->kind != IR_GUARD ||
+  if (n->kind != IR_GUARD || first->kind != IR_GUARD || pass_point_of(n) >= 0 ||
       ir_node_input(first, 0) != ir_node_input(n, 0))
     return;
   f = *ir_facts_of(first->outputs[0]->type);
@@ -117,13 +117,53 @@ static void coalesce(session *s, ir_node *n, void *arg)
   pass_replace(n, first->outputs);
 }
 
+/* -- Points ------------------------------------------------------------------------------------ */
+
+/* Return a guard of n's value that runs before n, or NULL. */
+static ir_node *guard_before(const ir_node *n)
+{
+  for (const ir_use *u = ir_node_input(n, 0)->uses; u; u = u->next)
+    if (u->user != n && u->user->kind == IR_GUARD && u->user->inputs[0] == u &&
+        ir_value_is_visible(u->user->outputs[0], n))
+      return u->user;
+  return NULL;
+}
+
+/* Give a guard of a point what else is known of its value; remove it if that is all. */
+static void settle_point(session *s, ir_node *n, void *arg)
+{
+  const int64_t point = n->kind == IR_GUARD ? pass_point_of(n) : -1;
+  ir_facts f;
+
+  (void)arg;
+  if (point < 0 || ir_facts_is_none(ir_facts_of(n->outputs[0]->type)))
+    return;
+  f = *ir_facts_of(n->outputs[0]->type);
+  ir_node *first = guard_before(n);
+  ir_value *v = first ? first->outputs[0] : ir_node_input(n, 0);
+  if (ir_facts_is_subtype(ir_facts_of(v->type), &f)) {
+    pass_replace(n, &v);
+    return;
+  }
+  if (both(&f, ir_facts_of(v->type)))
+    n->outputs[0]->type = ir_facts_type(s, n->graph->types, &f);
+}
+
+void pass_drop_implied_guards(session *s, ir_graph *g)
+{
+  if (!ir_graph_may_have(g, IR_GUARD))
+    return;
+  pass_each(s, g->block, settle_point, NULL);
+  pass_propagate_shapes_on_graph(s, g);
+}
+
 /* -- Proof ------------------------------------------------------------------------------------- */
 
 static void drop_implied(session *s, ir_node *n, void *arg)
 {
   (void)s;
   (void)arg;
-  if (n->kind != IR_GUARD)
+  if (n->kind != IR_GUARD || pass_point_of(n) >= 0)
     return;
   ir_value *v = ir_node_input(n, 0);
   if (ir_facts_is_subtype(ir_facts_of(v->type), ir_facts_of(n->outputs[0]->type)))
@@ -141,4 +181,5 @@ void pass_guard_elimination(session *s, ir_graph *g)
   pass_each(s, g->block, coalesce, NULL);
   pass_propagate_shapes_on_graph(s, g);
   pass_each(s, g->block, drop_implied, NULL);
+  pass_drop_implied_guards(s, g);
 }

@@ -31,6 +31,9 @@ bool pass_has_autocast(const ir_graph *g);
  * program's lock.  `report`: as in rush_pass. */
 ir_graph *passes_run(session *s, const function *f, struct specialisation *sp, text_buf *report);
 
+/* Return a new graph (not registered with the session): that of f with its calls inlined, before
+ * other passes.  Under its program's lock. */
+ir_graph *passes_base(session *s, const function *f);
 /* Run the context's passes over a graph, in their order. */
 void pass_run_registered(session *s, ir_graph *g);
 

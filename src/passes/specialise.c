@@ -277,12 +277,14 @@ static const phase phases[] = {
   {.run = pass_lower_simple_tuples},
   {.run = pass_constant_loop_unrolling},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true},
+  {.run = pass_drop_implied_guards, .needs_geometry = true},
   {.run = pass_peephole},
   {.run = pass_constant_propagation_immutable_types},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
   {.run = pass_peephole, .again = true},
   {.run = pass_peephole_list_idioms},
   {.run = pass_cse},
+  {.run = pass_drop_implied_guards, .needs_geometry = true},
   {.run = pass_lower_simple_tuples},
   {.run = pass_dce},
 };
@@ -314,6 +316,10 @@ void pass_specialise(session *s, ir_graph *g, specialisation *sp)
   read_state(&r, g);
   if (!r.may.moves_geometry)
     assume_arguments(s, g, sp);
+  else if (!sp->points.everywhere)
+    sp->points.facts = NULL;
+  if (sp->base)
+    pass_guard_points(s, g, &sp->points);
   g->keeps_errors = true;
   g->is_recorded = sp->is_recorded;
   for (size_t i = 0; i < COUNT_OF(phases); i++) {

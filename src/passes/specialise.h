@@ -7,7 +7,7 @@
 #ifndef RUSH_PASSES_SPECIALISE_H
 #define RUSH_PASSES_SPECIALISE_H
 
-#include "ir/facts.h"
+#include "passes/points.h"
 
 /* An attribute whose value the graph relies on. */
 typedef struct state_read {
@@ -24,6 +24,9 @@ typedef struct specialisation {
   const ir_facts *const *entry; /* per input of the graph; NULL: no tensor, or nothing is assumed */
   uint32_t n_args;
   bool is_recorded; /* calls may record gradients */
+  /* the function's graph, inlined, with points; NULL: none was profiled */
+  const ir_graph *base;
+  point_facts points; /* what was recorded at base's points */
   /* Set by the pass; in the session's memory. */
   state_read *reads;
   uint32_t n_reads, cap_reads;

@@ -6,6 +6,7 @@
  * it is emitted again without them. Cost: O(nodes + uses). */
 #include "run/bytecode_int.h"
 #include "run/executor.h"
+#include "run/points.h"
 #include "autodiff/node.h"
 #include "ops/call/lookup.h"
 #include "ops/table/op_keys.h"
@@ -499,8 +500,7 @@ static void put_context(coder *e, const ir_node *n)
     put_node(e, n, enter ? OPC_ENTER : OPC_EXIT, 0)->function = f;
 }
 
-/* Emit the same value under another type: it keeps its register if it dies here. */
-static void put_alias(coder *e, const ir_node *n)
+void put_alias(coder *e, const ir_node *n)
 {
   vinfo *from = info(e, ir_node_input(n, 0)), *to = info(e, n->outputs[0]);
 
@@ -530,45 +530,6 @@ static void set_constant(coder *e, const ir_value *v, rush_value to)
 {
   info(e, v)->is_const = true;
   info(e, v)->constant = constant_index(e, to);
-}
-
-/* Emit the test of a guard on input i, whose value it returns. */
-static void put_guard(coder *e, const ir_node *n, uint32_t i)
-{
-  const ir_attr *a = ir_attr_find(n, "profiled_type");
-  const ir_value *v = ir_node_input(n, i);
-  site *st = put_site(e, OPC_GUARD, 0);
-
-  add_operand(e, st, kept_operand(e, v));
-  st->n_args = 1;
-  st->type = a && a->kind == ATTR_TYPE ? a->as.t.types[0] : n->outputs[0]->type;
-  if (i == 0) {
-    put_alias(e, n);
-    return;
-  }
-  const uint32_t r = define_value(e, n->outputs[0]);
-  if (r != NO_REG && info(e, v)->is_const)
-    put_imm(e, OPC_LOADK, r, (int32_t)info(e, v)->constant);
-  else if (r != NO_REG)
-    put_ins(e, info(e, v)->plain ? OPC_PLAIN : OPC_COPY, r, info(e, v)->reg, 0);
-  free_deaths(e, n, true, false);
-}
-
-static void put_type_check(coder *e, const ir_node *n)
-{
-  const ir_attr *a = ir_attr_find(n, "types");
-  const uint32_t k = n->n_inputs, r = define_value(e, n->outputs[k]);
-  site *st = put_site(e, OPC_TYPE_CHECK, 0);
-
-  for (uint32_t i = 0; i < k; i++)
-    add_operand(e, st, kept_operand(e, ir_node_input(n, i)));
-  st->n_args = k;
-  add_operand(e, st, r);
-  st->n_results = 1;
-  st->types = a ? a->as.t.types : NULL;
-  st->n_types = a && (a->kind == ATTR_TYPES || a->kind == ATTR_TYPE) ? a->as.t.n_types : 0;
-  st->begin = n->kind == IR_REQUIRES_GRAD_CHECK;
-  hand_over(e, n, n->outputs, k);
 }
 
 static void put_isinstance(coder *e, const ir_node *n)
@@ -639,11 +600,8 @@ static void emit_by_kind(coder *e, const ir_node *n)
     else
       put_alias(e, n);
     break;
-  case IR_PROFILE: case IR_PROFILE_IVALUE: /* an end marker has no result */
-    hand_over(e, n, n->outputs, n->n_outputs);
-    break;
-  case IR_GUARD: put_guard(e, n, 0); break;
-  case IR_BAILOUT: put_guard(e, n, 1); break;
+  case IR_PROFILE: case IR_PROFILE_IVALUE: put_profile(e, n); break;
+  case IR_GUARD: case IR_BAILOUT: put_guard(e, n); break;
   case IR_BAILOUT_TEMPLATE: set_constant(e, n->outputs[0], value_none()); break;
   case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK: put_type_check(e, n); break;
   case IR_GRAD_OF: emit_grad_of(e, n); break;
@@ -817,7 +775,8 @@ static code *finish(coder *e, const ir_block *b, const char *name)
                 .n_ins = e->n_ins, .n_sites = e->n_sites, .n_operands = e->n_operands,
                 .n_constants = e->n_constants, .n_places = e->n_places,
                 .n_args = ir_block_n_inputs(b), .n_kregs = e->n_kregs, .n_regs = e->n_regs,
-                .n_row = e->n_row, .n_bytes = n_bytes};
+                .n_row = e->n_row, .n_frame = e->n_regs + e->n_row, .n_points = e->n_points,
+                .n_bytes = n_bytes};
   code *c = take_part(&p, &proto, sizeof proto);
 
   c->code = take_part(&p, e->code, e->n_ins * sizeof(ins));
@@ -848,7 +807,9 @@ void code_free(code *c)
   if (!c)
     return;
   code_free(atomic_load_explicit(&c->marked, memory_order_acquire));
-  executors_free(atomic_load_explicit(&c->executors, memory_order_acquire));
+  executors_free(atomic_load_explicit(&c->executors, memory_order_acquire)); /* plans, first */
+  code_free(atomic_load_explicit(&c->profiled, memory_order_acquire));
+  points_free(c->ctx, c->points);
   groups_free(c);
   for (uint32_t i = 0; i < c->n_caches; i++)
     op_cache_free(c->ctx, &c->caches[i]);

@@ -186,8 +186,7 @@ static uint32_t put_condition(coder *e, const ir_value *cond, bool when)
 
 /* -- Values that get another name -------------------------------------------------------------- */
 
-/* True if v's last use is n; it does not die there any more. */
-static bool take_death(coder *e, const ir_node *n, const ir_value *v)
+bool take_death(coder *e, const ir_node *n, const ir_value *v)
 {
   for (death **d = &e->deaths[n->scratch]; *d; d = &(*d)->next)
     if ((*d)->value == v->scratch) {

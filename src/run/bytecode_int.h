@@ -1,5 +1,6 @@
 /* run/bytecode_int.h -- from a graph to bytecode; shared by bytecode.c (nodes), bytecode_flow.c
- * (If, Loop, moves) and bytecode_regs.c (which value dies where, registers, the growing arrays).
+ * (If, Loop, moves), bytecode_guards.c and bytecode_regs.c (which value dies where, registers, the
+ * growing arrays).
  *
  * One walk over the graph.  On entering a block the last use of every value that dies in it is
  * computed ("planned"): the node of that block that uses it last, itself or in a nested block.  A
@@ -54,6 +55,7 @@ typedef struct coder {
   uint32_t n_regs, cap_regs;
   target *targets;    /* innermost first */
   const ir_node *compare; /* a comparison to fuse with the jump that follows */
+  uint32_t n_points;
   bool marks;         /* events of inlined calls begin and end */
   const ir_inlined *open; /* marks: the calls whose events are open, innermost first */
   uint32_t mark_regs[MOST_MARKS]; /* marks: the register of each open event, by depth - 1 */
@@ -100,6 +102,8 @@ void emit_loop(coder *e, const ir_node *n);
 void emit_subgraph(coder *e, const ir_node *n); /* in the frame of the graph around it */
 void emit_grad_of(coder *e, const ir_node *n);
 void hand_over(coder *e, const ir_node *n, ir_value *const *to, uint32_t k);
+/* True if v's last use is n; it does not die there any more. */
+bool take_death(coder *e, const ir_node *n, const ir_value *v);
 /* Return v as an operand that stays alive. */
 static inline uint32_t kept_operand(coder *e, const ir_value *v)
 {
@@ -111,8 +115,15 @@ static inline uint32_t kept_operand(coder *e, const ir_value *v)
 }
 bool left_to_jump(coder *e, const ir_node *n);
 
+/* -- bytecode_guards.c ------------------------------------------------------------------------- */
+void put_profile(coder *e, const ir_node *n);
+void put_guard(coder *e, const ir_node *n);
+void put_type_check(coder *e, const ir_node *n);
+
 /* -- bytecode.c -------------------------------------------------------------------------------- */
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying);
+/* Emit the same value under another type: it keeps its register if it dies here. */
+void put_alias(coder *e, const ir_node *n);
 
 /* True if the node needs no instruction.  `uninitialized` from a file may be read, and is made at
  * run time. */

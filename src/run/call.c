@@ -5,6 +5,7 @@
 #include "autograd/record.h"
 #include "base/lock.h"
 #include "passes/passes.h"
+#include "passes/points.h"
 #include "ops/call/profile.h"
 #include "run/executor.h"
 #include "run/stack.h"
@@ -22,6 +23,8 @@ static void destroy_code(context *c, void *p)
   code_free(p);
 }
 
+static void drop_code(void *c) { code_free(c); }
+
 /* Emit code from the graph after the context's passes. */
 static code *emit_optimised(session *s, function *f)
 {
@@ -29,8 +32,11 @@ static code *emit_optimised(session *s, function *f)
     return code_emit(s, f->graph->block, f, f->name);
   code *c = code_emit_graph(s, passes_run(s, f, NULL, NULL), f);
 
+  session_defer(s, drop_code, c);
   c->chooses_plans = passes_wanted(s->cx->ctx) && executor_serves(c);
-  return c;
+  c->has_points = c->chooses_plans && context_profiles(s->cx->ctx) &&
+                  pass_wants_points(s, c->graph, context_fails_guards(s->cx->ctx));
+  return session_keep(s, c);
 }
 
 code *code_emit_graph(session *s, ir_graph *g, function *f)

@@ -51,6 +51,9 @@ static inline bool want_takes(uint8_t want, uint32_t tag)
 #define OPERAND_CONST (UINT32_C(1) << 31)
 #define OPERAND_LAST (UINT32_C(1) << 30)
 #define OPERAND_INDEX (OPERAND_LAST - 1)
+/* Of POINT_GUARD: a container of as many of the operands that follow. */
+#define OPERAND_RECIPE (OPERAND_CONST | OPERAND_LAST)
+#define OPERAND_IS_RECIPE(o) (((o) & OPERAND_RECIPE) == OPERAND_RECIPE)
 
 typedef struct site { /* the data of an instruction with many operands */
   const op *op;            /* OPERATOR */
@@ -58,9 +61,10 @@ typedef struct site { /* the data of an instruction with many operands */
   op_node_state *state; /* of an external operator: prepared for this node; owned by the code */
   op_cache *cache; /* of an operator's calls here, or NULL; owned by the code */
   function *function;      /* CALL; FORK (NULL: its argument is the result) */
-  const type *type; /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK, GUARD; the program's */
+  /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK, GUARD, POINT_GUARD; the program's */
+  const type *type;
   const ir_inlined *inlined; /* MARK_BEGIN: the call; in the graph's memory */
-  const type *const *types; /* ISINSTANCE, TYPE_CHECK */
+  const type *const *types; /* ISINSTANCE, TYPE_CHECK; POINT_GUARD: those of the recipes */
   const char *name;        /* CALL_INTERFACE, UNSUPPORTED */
   int64_t begin, end;      /* TUPLE_SLICE; TYPE_CHECK: 1 if only requires_grad is compared */
   uint64_t last_use;       /* of the operands, as bits */
@@ -72,6 +76,7 @@ typedef struct site { /* the data of an instruction with many operands */
   uint32_t n_made;         /* OPERATOR: results of the kernel, at least n_results */
   /* OPERATOR_OUT, CALL_OUT: the result begins with this leaf of the function's result */
   uint32_t leaf;
+  uint32_t point; /* POINT_GUARD, PROFILE */
 } site;
 
 typedef struct code_place { /* the origin of an instruction */
@@ -88,6 +93,13 @@ struct code {
   bool is_group;       /* a group's subgraph, run if its backend cannot run a call */
   bool has_inlined;    /* some place has calls that were inlined */
   code *_Atomic marked; /* the same with marks, for calls under a profile; NULL until one runs */
+  code *_Atomic profiled; /* the same with points: points.h; NULL until it is made */
+  bool has_points;     /* its graph has some */
+  struct code_points *points; /* of profiled code: what is recorded; owned */
+  const code *bails_to; /* of a plan: the profiled code that failing guards continue in */
+  _Atomic uint64_t guards_checked;
+  _Atomic uint32_t guards_failed; /* that did not hold */
+  uint32_t n_points;
   bool chooses_plans;  /* outer calls may run a plan instead: executor.h */
   _Atomic(attachment *) executors; /* of a function without `self`; owned */
   /* bit i: argument i is unused, or only read by called operators of the outermost block: a caller
@@ -98,6 +110,7 @@ struct code {
   uint32_t n_ins, n_sites, n_operands, n_constants, n_places, n_caches;
   uint32_t n_args;     /* registers n_kregs ... receive the arguments */
   uint32_t n_kregs, n_regs, n_row;
+  uint32_t n_frame; /* registers and row that a frame has room for, also those of bails_to */
   ins *code;
   uint32_t *place_of;  /* per instruction: index into places */
   code_place *places;

@@ -7,6 +7,7 @@
  * later; freeing replaced plans while calls run, which would cost each call two atomic operations.
  * */
 #include "run/executor.h"
+#include "run/points.h"
 
 #include "base/session.h"
 #include "base/threads.h"
@@ -167,6 +168,13 @@ static bool plan_fits(const plan *p, const rush_value *args)
   return true;
 }
 
+/* True if guards of the plan failed so often that another one is to replace it. */
+static inline bool is_stale(const plan *p)
+{
+  return p->code->bails_to &&
+         atomic_load_explicit(&p->code->guards_failed, memory_order_relaxed) >= FAILURES_TO_REPLAN;
+}
+
 /* True if what the plan read of attributes still holds. */
 static bool state_holds(context *c, plan *p)
 {
@@ -197,6 +205,7 @@ typedef struct plan_job {
   bool is_useless; /* it would be the canonical code again */
   plan *made;      /* or NULL */
   const plan *replaced; /* which the new one covers, or NULL */
+  const plan *stale;    /* whose guards failed too often, or NULL: it is replaced then */
 } plan_job;
 
 static bool same_block(session *s, const ir_block *a, const ir_block *b)
@@ -294,7 +303,13 @@ static void choose_facts(session *s, plan_job *job)
   bool first_has_plan = same_facts(job, own, e->first);
   for (int k = 0; k < MOST_PLANS; k++) {
     const plan *p = atomic_load_explicit(&e->plans[k], memory_order_relaxed);
-    if (!p || p->is_recorded != job->is_recorded || !widen_all(s, job, p->facts))
+    if (!p || p->is_recorded != job->is_recorded)
+      continue;
+    if (is_stale(p)) { /* the same facts, other guards */
+      job->stale = plan_fits(p, job->args) ? p : job->stale;
+      continue;
+    }
+    if (!widen_all(s, job, p->facts))
       continue;
     n_exact += p->is_exact;
     first_has_plan |= p->is_exact && same_facts(job, p->facts, e->first);
@@ -307,9 +322,26 @@ static void choose_facts(session *s, plan_job *job)
     job->facts = own;
     job->replaced = NULL;
   }
+  if (job->stale && !job->replaced) {
+    job->is_exact = job->stale->is_exact;
+    job->facts = job->stale->facts;
+  }
 }
 
 static void free_code_deferred(void *c) { code_free(c); }
+
+/* Return the profiled code that a plan's guards bail out to, and tell the passes what it recorded;
+ * NULL: the plan has no guards. */
+static const code *profiled_for_plan(session *s, const code *canonical, specialisation *sp)
+{
+  const code *c = context_profiles(s->cx->ctx) ? code_profiled(s, canonical) : NULL;
+
+  if (!c)
+    return NULL;
+  sp->base = c->graph;
+  sp->points = (point_facts){points_facts(s, c->points), c->points->n, c->points->everywhere};
+  return c;
+}
 
 static void make_plan(session *s, void *arg)
 {
@@ -320,6 +352,7 @@ static void make_plan(session *s, void *arg)
   specialisation sp = {
     .self = self_of(job->canonical, job->args), .entry = entry, .n_args = n,
     .is_recorded = job->is_recorded};
+  const code *profiled;
 
   choose_facts(s, job);
   if (!job->is_exact && !context_plan_limits(s->cx->ctx).n_wide)
@@ -328,13 +361,20 @@ static void make_plan(session *s, void *arg)
     entry[i] = job->entry >> i & 1 ? &job->facts[i] : NULL;
   session_lock(s, &f->program->lock);
   job->epoch = context_state_epoch(s->cx->ctx);
+  profiled = profiled_for_plan(s, job->canonical, &sp);
   ir_graph *g = passes_run(s, f, &sp, NULL);
   session_defer(s, ir_graph_free_deferred, g);
-  job->is_useless = same_block(s, g->block, job->canonical->graph->block);
+  /* Behind other plans it is made all the same: it would be tried at each call. */
+  job->is_useless =
+    job->e->made == 0 && same_block(s, g->block, job->canonical->graph->block);
   if (job->is_useless)
     return;
   code *c = code_emit_graph(s, session_keep(s, g), f);
   session_defer(s, free_code_deferred, c);
+  if (profiled) {
+    c->bails_to = profiled;
+    c->n_frame = c->n_frame > profiled->n_frame ? c->n_frame : profiled->n_frame;
+  }
   job->made = plan_new(s, c, job, &sp);
 }
 
@@ -393,7 +433,7 @@ static void publish(executor *e, plan *p, const plan *replaced)
   p->older = e->all;
   e->all = p;
   e->made++;
-  e->widened += replaced != NULL;
+  e->widened += replaced && replaced->code->bails_to ? !is_stale(replaced) : replaced != NULL;
   atomic_store_explicit(&e->plans[place_for(e, replaced)], p, memory_order_release);
 }
 
@@ -422,9 +462,9 @@ static plan *plan_for(call_ctx *cx, executor *e, const code *canonical, const ru
   if (st != RUSH_OK)
     note_failure(e);
   else if (!job.made)
-    atomic_store(&e->gave_up, job.is_useless && e->made == 0);
+    atomic_store(&e->gave_up, job.is_useless);
   else
-    publish(e, job.made, job.replaced);
+    publish(e, job.made, job.replaced ? job.replaced : job.stale);
   return job.made;
 }
 
@@ -432,7 +472,8 @@ static plan *find_plan(executor *e, bool is_recorded, const rush_value *args)
 {
   for (int k = 0; k < MOST_PLANS; k++) {
     plan *p = atomic_load_explicit(&e->plans[k], memory_order_acquire);
-    if (p && p->is_recorded == is_recorded && plan_fits(p, args) && state_holds(e->ctx, p))
+    if (p && p->is_recorded == is_recorded && !is_stale(p) && plan_fits(p, args) &&
+        state_holds(e->ctx, p))
       return p;
   }
   return NULL;
@@ -458,6 +499,33 @@ static inline void count_call(_Atomic uint64_t *n)
   atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
+typedef struct profile_job {
+  const code *canonical, *made;
+} profile_job;
+
+static void make_profiled(session *s, void *arg)
+{
+  profile_job *job = arg;
+
+  session_lock(s, &job->canonical->function->program->lock);
+  job->made = code_profiled(s, job->canonical);
+}
+
+/* Return the code of a first call: it records facts if the graph has points. */
+COLD static const code *first_code(call_ctx *cx, const code *canonical)
+{
+  call_ctx quiet = *cx;
+  rush_error err = RUSH_ERROR_INIT;
+  profile_job job = {.canonical = canonical};
+
+  if (!canonical->has_points || !context_profiles(cx->ctx) || context_plan_limits(cx->ctx).off)
+    return canonical;
+  quiet.err = &err;
+  const rush_status st = session_run(&quiet, make_profiled, &job);
+  rush_error_clear(&err);
+  return st == RUSH_OK && job.made ? job.made : canonical;
+}
+
 const code *executor_choose(call_ctx *cx, const code *canonical, const rush_value *args)
 {
   _Atomic(attachment *) *place = place_of(canonical, args);
@@ -466,7 +534,7 @@ const code *executor_choose(call_ctx *cx, const code *canonical, const rush_valu
   if (UNLIKELY(!e)) {
     e = attach(cx, place, canonical, args);
     if (!e || !(cx->trial || context_get_options(cx->ctx)->plan_first))
-      return canonical;
+      return first_code(cx, canonical);
   }
   if (atomic_load_explicit(&e->gave_up, memory_order_relaxed))
     return canonical;
@@ -576,6 +644,29 @@ static void describe_reads(text_buf *out, const plan *p)
   }
 }
 
+static void describe_guard(text_buf *out, const code *c, const site *st)
+{
+  const code_point *p = &c->bails_to->points->at[st->point];
+  const site *map = &c->bails_to->sites[ins_imm(c->bails_to->code[p->pc])];
+
+  text_printf(out, "  guard of point %u: %s, %u values in its snapshot, %u bailouts\n", st->point,
+              st->type->kind == TYPE_TENSOR && st->type->name ? st->type->name : "any value",
+              map->n_args - 1, atomic_load(&p->bailouts));
+}
+
+/* Print the plan's guards; the graph has their snapshots. */
+static void describe_guards(text_buf *out, const code *c)
+{
+  if (!c->bails_to)
+    return;
+  text_printf(out, "  guards: %llu checked, %u did not hold\n",
+              (unsigned long long)atomic_load(&c->guards_checked),
+              atomic_load(&c->guards_failed));
+  for (uint32_t pc = 0; pc < c->n_ins; pc++)
+    if (c->code[pc].op == OPC_POINT_GUARD)
+      describe_guard(out, c, &c->sites[ins_imm(c->code[pc])]);
+}
+
 void executor_describe(text_buf *out, const function *f, const rush_object *self)
 {
   executor *e = executor_of(f, self);
@@ -599,6 +690,7 @@ void executor_describe(text_buf *out, const function *f, const rush_object *self
                 (unsigned long long)atomic_load(&((plan *)(uintptr_t)p)->hits));
     describe_entry(out, p);
     describe_reads(out, p);
+    describe_guards(out, p->code);
     ir_print(out, p->code->graph, false);
   }
   mutex_unlock(&e->lock);

@@ -3,7 +3,7 @@
  * Calls push a frame and continue in the same loop; only operators whose bodies are programs enter
  * it again.  The state of the innermost frame (pc, registers) is in locals and is saved before
  * anything that may read it: a call, a failure. */
-#include "run/actions.h"
+#include "run/points.h"
 #include "base/integer.h"
 
 #define POLL_EVERY 256 /* rounds of loops and calls between looks at the clock */
@@ -566,6 +566,14 @@ L_TYPE_CHECK:
   DO(act_type_check(cx, f, SITE()));
 L_GUARD:
   DO(act_guard(cx, f, SITE()));
+L_PROFILE:
+  DO(act_profile(cx, f, SITE()));
+L_POINT_GUARD:
+  SAVE();
+  if (UNLIKELY((status = act_point_guard(cx, f, SITE())) != RUSH_OK))
+    goto failed;
+  LOAD_FRAME(f); /* it may have been replaced */
+  NEXT;
 L_MODULE_INDEX:
   DO(act_module_index(cx, f, SITE()));
 L_UNSUPPORTED:

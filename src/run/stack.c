@@ -166,7 +166,7 @@ static void end_events(call_ctx *cx, frame *f)
 
 rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
 {
-  size_t n_bytes = sizeof(frame) + (size_t)(c->n_regs + c->n_row) * sizeof(rush_value);
+  size_t n_bytes = sizeof(frame) + (size_t)c->n_frame * sizeof(rush_value);
 
   if (UNLIKELY(cx->depth >= cx->limit_depth))
     return error_set_limit(cx->err, RUSH_LIMIT_DEPTH, "RecursionError",

@@ -238,7 +238,7 @@ static void facts_are_told(void **state)
   api->context_facts(c, &f);
   assert_true(f.struct_bytes == sizeof f && f.n_threads == 3 && f.limit_bytes == 1 << 24 &&
               !f.no_reuse);
-  assert_int_equal(f.executor, RUSH_EXECUTOR_SPECIALISING);
+  assert_int_equal(f.executor, RUSH_EXECUTOR_PROFILING);
   assert_int_equal(api->context_cpu(c), RUSH_CPU_PORTABLE);
   api->context_warn(c, "careful");
   assert_string_equal(said, "warned");

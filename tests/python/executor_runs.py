@@ -30,12 +30,23 @@ ADDRESS = re.compile(r"<\S+ object(?: at 0x\w+)?>")
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+) instead")
 
 
+@contextlib.contextmanager
+def failing_guards(seed: int, nth: int = 0) -> Iterator[None]:
+    """Functions that run first in here have guards behind their nodes, some of which fail."""
+    rushlight._rushlight.set_guard_failures(seed, nth)
+    try:
+        yield
+    finally:
+        rushlight._rushlight.set_guard_failures(0, 0)
+
+
 class Mode(NamedTuple):
     """A way to run: every program has to do the same in each."""
 
     name: str
     executor: str
     plans: bool = True
+    seed: int = 0  # of guards that fail
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -43,7 +54,7 @@ class Mode(NamedTuple):
         before = rushlight.get_executor()
         rushlight.set_executor(self.executor)
         try:
-            with rushlight.jit.optimized_execution(self.plans):
+            with rushlight.jit.optimized_execution(self.plans), failing_guards(self.seed):
                 yield
         finally:
             rushlight.set_executor(before)
@@ -52,7 +63,9 @@ class Mode(NamedTuple):
 MODES = (
     Mode("simple", "simple"),
     Mode("specialising", "specialising"),
-    Mode("without plans", "specialising", plans=False),
+    Mode("profiling", "profiling"),
+    Mode("failing guards", "profiling", seed=1),
+    Mode("without plans", "profiling", plans=False),
 )
 
 

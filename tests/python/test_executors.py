@@ -14,7 +14,7 @@ from conftest import DATA
 
 torch = pytest.importorskip("torch")
 
-EXECUTORS = ("simple", "specialising")
+EXECUTORS = ("simple", "specialising", "profiling")
 
 
 class Scale(torch.nn.Module):

@@ -350,7 +350,7 @@ static void frames_go_on_where_they_stopped(void **state)
   for (int i = 0; i < N_OPCODES; i++) {
     static const opcode not_here[] = {OPC_STOP, OPC_UNSUPPORTED, OPC_TUPLE_INDEX, OPC_TUPLE_SLICE,
                                       OPC_POLL, OPC_MARK_BEGIN, OPC_MARK_END, OPC_TYPE_CHECK,
-                                      OPC_GUARD};
+                                      OPC_GUARD, OPC_POINT_GUARD, OPC_PROFILE};
     bool left_out = strncmp(opcode_name((opcode)i), "JT_", 3) == 0 ||
                     strncmp(opcode_name((opcode)i), "JF_", 3) == 0;
     for (size_t k = 0; k < COUNT_OF(not_here); k++)

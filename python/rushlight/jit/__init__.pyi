@@ -27,6 +27,8 @@ from .runtime import fuser as fuser
 from .runtime import onednn_fusion_enabled as onednn_fusion_enabled
 from .runtime import optimized_execution as optimized_execution
 from .runtime import set_fusion_strategy as set_fusion_strategy
+from .runtime import set_profiling_executor as set_profiling_executor
+from .runtime import set_profiling_mode as set_profiling_mode
 from .runtime import strict_fusion as strict_fusion
 from .scripting import script as script
 from .scripting import script_method as script_method

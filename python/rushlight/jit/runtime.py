@@ -129,6 +129,19 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
     return [(kind, n) for kind, n in zip(numbers, before, strict=True) if n]
 
 
+def set_profiling_executor(enabled: bool) -> bool:
+    """Set if first calls record facts of values that later calls guard (the executor `profiling`),
+    or plans assume only what is known when a call begins (`specialising`).  Returns the previous
+    setting; results do not depend on it."""
+    before = _rushlight.get_executor()
+    if before != "simple":
+        _rushlight.set_executor("profiling" if enabled else "specialising")
+    return before == "profiling"
+
+
+set_profiling_mode = set_profiling_executor  # PyTorch's has two switches for it
+
+
 def export_opnames(module: Any) -> list[str]:
     """Return the names of all operators of the module's program, sorted: "aten::add.Tensor"."""
     found: set[str] = set()
