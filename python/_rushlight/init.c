@@ -113,8 +113,8 @@ static PyObject *py_set_executor(PyObject *m, PyObject *arg)
   for (int i = RUSH_EXECUTOR_SIMPLE; i <= RUSH_EXECUTOR_PROFILING; i++)
     if (strcmp(name, executor_names[i]) == 0)
       return py_done(st, rush_context_set_executor(st->context, (rush_executor)i, &err), &err);
-  return PyErr_Format(PyExc_ValueError, "the executor is simple, specialising or profiling, not '%s'",
-                      name);
+  return PyErr_Format(PyExc_ValueError,
+                      "the executor is simple, specialising or profiling, not '%s'", name);
 }
 static PyObject *py_get_executor(PyObject *m, PyObject *unused)
 {

@@ -162,7 +162,8 @@ rush_status rush_context_set_executor(rush_context *c, rush_executor executor, r
   if ((unsigned)executor > RUSH_EXECUTOR_PROFILING)
     return error_set(err, RUSH_EARGUMENT, "no executor has the number %d", (int)executor);
   context_set_passes(c, executor != RUSH_EXECUTOR_SIMPLE);
-  context_set_profiling(c, executor == RUSH_EXECUTOR_DEFAULT || executor == RUSH_EXECUTOR_PROFILING);
+  context_set_profiling(c,
+                        executor == RUSH_EXECUTOR_DEFAULT || executor == RUSH_EXECUTOR_PROFILING);
   return RUSH_OK;
 }
 

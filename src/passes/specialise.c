@@ -316,8 +316,8 @@ void pass_specialise(session *s, ir_graph *g, specialisation *sp)
   read_state(&r, g);
   if (!r.may.moves_geometry)
     assume_arguments(s, g, sp);
-  else if (!sp->points.everywhere)
-    sp->points.facts = NULL;
+  else
+    sp->points.facts = NULL; /* they would hold only until then */
   if (sp->base)
     pass_guard_points(s, g, &sp->points);
   g->keeps_errors = true;

@@ -14,7 +14,7 @@ from conftest import DATA
 
 torch = pytest.importorskip("torch")
 
-EXECUTORS = ("simple", "specialising", "profiling")
+EXECUTORS = ("simple", "profiling")
 
 
 class Scale(torch.nn.Module):
