@@ -314,6 +314,61 @@ def test_results_that_a_plan_could_share_stay_two() -> None:
         assert got == ([1.0, 1.0, 1.0, 1.0] if n == 3 else [11.0, 1.0, 11.0, 1.0, 11.0])
 
 
+def test_a_list_that_a_snapshot_has_twice_is_one() -> None:
+    f = script(
+        "def main(x: torch.Tensor, xs: List[torch.Tensor], n: int) -> int:\n"
+        "    a = [x, x]\n"
+        "    b = a\n"
+        "    if n > 5:\n"
+        "        b = [x]\n"
+        "    for i in range(2):\n"
+        "        if xs[0].size(0) != 3:\n"
+        "            a.append(x)\n"
+        "            n += len(b)\n"
+        "    return n\n"
+    )
+    for size, want in ((3, 1), (3, 1), (4, 8), (3, 1), (5, 8)):
+        assert f(torch.ones(1), [torch.ones(size)], 1) == want
+
+
+def test_sizes_that_are_changed_in_place_are_not_guarded() -> None:
+    f = script(
+        "def main(xs: List[torch.Tensor]) -> List[int]:\n"
+        "    x = xs[0]\n"
+        "    a = x.dim()\n"
+        "    x.unsqueeze_(0)\n"
+        "    return [a, x.dim(), x.size(0)]\n"
+    )
+    for _ in range(4):
+        assert f([torch.ones(3)]) == [1, 2, 1]
+
+
+def live_bytes() -> int:
+    rushlight.empty_cache()
+    return rushlight.memory_stats()["live_bytes"]
+
+
+def test_a_bailout_leaves_nothing() -> None:
+    """Every argument is released when the call is over, and none too often."""
+    f = script(
+        "def main(a: torch.Tensor, b: torch.Tensor, xs: List[torch.Tensor]) -> torch.Tensor:\n"
+        "    c = a + b\n"
+        "    if xs[0].size(0) == 3:\n"
+        "        return c\n"
+        "    d = b * 2\n"
+        "    return c + d + a\n"
+    )
+    with executor_runs.failing_guards(0, 1 << 60):
+        for nth in (0, 0, *range(1, 9)):
+            _rushlight.set_guard_failures(0, nth or 1 << 60)
+            before = live_bytes()
+            a, b, x = (rushlight.tensor([1.0] * n) for n in (2, 2, 3))
+            f(a, b, [x])
+            assert a.tolist() == b.tolist() == [1, 1]
+            del a, b, x
+            assert not nth or live_bytes() == before, nth
+
+
 def test_two_results_stay_two_in_one_list() -> None:
     f = script(
         "def main(x: torch.Tensor) -> List[List[torch.Tensor]]:\n"
