@@ -235,7 +235,21 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
   return i < 0 || i >= f->n_dims || f->sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f->sizes[i]);
 }
 
-static ir_value *length(const look *k, ir_node *n) { return of_sizes(k, n, true); }
+/* Simplify the length of x.unbind(dim), and of x.size(). */
+static ir_value *length(const look *k, ir_node *n)
+{
+  const ir_node *list = ir_node_input(n, 0)->node;
+  int64_t dim;
+
+  if (!ir_node_is_op(list, OPN_UNBIND) || alias_items_change(k->alias, list->outputs[0]))
+    return of_sizes(k, n, true);
+  const ir_facts *f = ir_facts_of(ir_node_input(list, 0)->type);
+  if (f->n_dims < 1 || !pass_is_constant_int(ir_node_input(list, 1), &dim))
+    return NULL;
+  dim += dim < 0 ? f->n_dims : 0;
+  return dim < 0 || dim >= f->n_dims || f->sizes[dim] < 0 ? NULL
+                                                          : pass_put_int(k->s, n, f->sizes[dim]);
+}
 static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false); }
 
 /* Simplify the number of dimensions of a convolution's result, which batch norms check to raise an

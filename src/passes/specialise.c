@@ -280,6 +280,7 @@ static const phase phases[] = {
   {.run = pass_drop_implied_guards, .needs_geometry = true},
   {.run = pass_peephole},
   {.run = pass_constant_propagation_immutable_types},
+  {.run = pass_constant_loop_unrolling}, /* loops whose count follows from sizes */
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
   {.run = pass_peephole, .again = true},
   {.run = pass_peephole_list_idioms},

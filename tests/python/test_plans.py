@@ -12,6 +12,7 @@ import subprocess
 from typing import Any, Callable, Optional
 
 import pytest
+from conftest import TOP, import_file
 
 torch = pytest.importorskip("torch")
 
@@ -392,6 +393,25 @@ def test_functions_without_self_have_plans() -> None:
     (plan,) = state.execution_plans.values()
     assert "prim::Loop" not in plan.graph and "prim::Loop" in state.fallback.graph
     assert "Float(3, strides=[1], device=cpu)" in plan.facts[0]
+
+
+def test_simple_lstm_is_unrolled_and_specialised() -> None:
+    """graph_for shows what ran: five steps without a loop, each with the sizes of its tensors."""
+    source = import_file(TOP / "tests" / "data" / "simple_lstm.py")
+    torch.manual_seed(2)
+    args = [torch.randn(5, 3, 6), (torch.randn(3, 4), torch.randn(3, 4))]
+    args += [torch.randn(16, 6), torch.randn(16, 4), torch.randn(16), torch.randn(16)]
+    ours = rushlight.script(source.simple_lstm)
+    want = source.simple_lstm(*args)
+    with torch.no_grad():
+        assert "prim::Loop" in str(ours.graph_for(*args))  # the first call is of no plan
+        graph = ours.graph_for(*args)
+        same(ours(*args), want)
+    text = str(graph)
+    assert "prim::Loop" not in text and "prim::Call" not in text and "prim::If" not in text
+    assert text.count("aten::mm(") == 10  # of the input and the hidden state, five steps
+    assert "Float(5, 3, 6, strides=[18, 6, 1], device=cpu)" in text
+    assert "Float(6, 16, strides=[1, 6], device=cpu) = aten::t(" in text
 
 
 def test_functions_of_objects_read_each_of_them(tmp_path: pathlib.Path) -> None:
