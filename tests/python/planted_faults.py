@@ -43,6 +43,10 @@ class Fault(NamedTuple):
 
 
 OPERATORS, GRAPHS = "unit run/operators", "unit passes/random_graphs"
+SMALL_RUNS, SAME_RUNS = (
+    "test_same_runs.py -k small_programs",
+    "test_same_runs.py -k over_tensors",
+)
 FAULTS = (
     Fault(
         "swapped branch",
@@ -457,6 +461,184 @@ FAULTS = (
         "    sp->points.facts = NULL; /* they would hold only until then */",
         "    (void)sp;",
         "test_guards.py -k changed_in_place",
+        "narrow union",
+        "what two tensors have in common keeps the sizes of the first",
+        "src/ir/facts.c",
+        "    f.sizes[i] = both(a->sizes[i], b->sizes[i], IR_SIZE_UNKNOWN);",
+        "    f.sizes[i] = a->sizes[i];",
+        "test_plans.py -k changing_batch",
+    ),
+    Fault(
+        "one type for two",
+        "refined types that differ in strides alone are one type",
+        "src/ir/facts.c",
+        "    same.strides[i] = f->strides[i];",
+        "    same.strides[i] = 0;",
+        "test_graph_types.py",
+    ),
+    Fault(
+        "rank of none",
+        "an unknown number of dimensions is taken for a known one",
+        "src/ir/facts.c",
+        "  f.n_dims = (int8_t)both(a->n_dims, b->n_dims, -1);",
+        "  f.n_dims = a->n_dims;",
+        "test_plans.py -k unknown_rank",
+    ),
+    Fault(
+        "wrong shape rule",
+        "the sizes of a product of matrices are those of its first operand",
+        "src/shape/rules_nn.inc",
+        "    sizes[n++] = b->sizes[b->n_dims - 1];",
+        "    sizes[n++] = a->sizes[a->n_dims - 1];",
+        "test_shapes.py",
+    ),
+    Fault(
+        "unread result",
+        "a value dies at its first use",
+        "src/run/bytecode_regs.c",
+        "    if (n && (!i->last || n->order > i->last->order))",
+        "    if (n && (!i->last || n->order < i->last->order))",
+        SAME_RUNS,
+    ),
+    Fault(
+        "kept in a loop",
+        "a value used in a loop's body dies before the loop",
+        "src/run/bytecode_regs.c",
+        "  while (user && user->block != b)\n    user = user->block->owner;\n  return user;\n}\n\n"
+        "bool used_inside",
+        "  return user && user->block == b ? user : NULL;\n}\n\nbool used_inside",
+        SAME_RUNS,
+    ),
+    Fault(
+        "other capture",
+        "a gradient reads the sizes of what it needs the values of",
+        "src/autodiff/capture.c",
+        "    of->is_read |= d->vjps[i];",
+        "    of->is_read = d->vjps[i];",
+        "test_autodiff.py",
+    ),
+    Fault(
+        "captures in another order",
+        "df takes a captured result where it expects another",
+        "src/autodiff/capture.c",
+        "    const uint32_t at = of_inputs ? c->in_f->index : output_of(d, c->in_f);",
+        "    const uint32_t at = of_inputs ? (uint32_t)0 : output_of(d, c->in_f);",
+        "test_autodiff.py",
+    ),
+    Fault(
+        "results do not leave",
+        "what a graph returns is not seen outside",
+        "src/passes/common.c",
+        "    uint32_t group = alias_group(a, ir_block_output(g->block, i));\n"
+        "    if (group != ALIAS_NO_MEMORY)",
+        "    uint32_t group = alias_group(a, ir_block_output(g->block, i));\n"
+        "    if (group == ALIAS_CONSTANTS)",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "shown header",
+        "a value that a view of leaves counts as hidden",
+        "src/passes/common.c",
+        "    if (u->user->kind != IR_OP || returns_memory(o) ||",
+        "    if (u->user->kind != IR_OP ||",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "stale tensor",
+        "a tensor attribute may get other sizes without a plan noticing",
+        "src/passes/specialise.c",
+        "!ir_facts_fit(reads[i].facts, now.as.tensor)",
+        "now.as.tensor->dtype != (rush_dtype)reads[i].facts->dtype",
+        "test_plans.py -k changes_its_sizes",
+    ),
+    Fault(
+        "narrow plan stays",
+        "a plan for other sizes is made for those of the call alone",
+        "src/run/executor.c",
+        "  *a = ir_facts_union(a, b);\n  return true;",
+        "  return true;",
+        "test_plans.py -k changing_batch",
+    ),
+    Fault(
+        "any dtype",
+        "a plan made for one dtype runs for another",
+        "src/run/executor.c",
+        "  if (t->dtype != f->dtype || t->n_dims != f->n_dims ||",
+        "  if (t->n_dims != f->n_dims ||",
+        "test_plans.py -k ranks_and_dtypes",
+    ),
+    Fault(
+        "any layout",
+        "a plan made for row-major tensors runs for others",
+        "src/run/executor.c",
+        "      (f->contiguous == 1 && !(t->h.flags & TENSOR_CONTIGUOUS)) ||\n",
+        "",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "tensor for None",
+        "a plan made for None runs for a tensor",
+        "src/run/executor.c",
+        "  if (v.tag != RUSH_TAG_TENSOR || !t)\n    return f->defined == 0;",
+        "  if (f->defined == 0)\n    return true;\n  if (v.tag != RUSH_TAG_TENSOR || !t)\n"
+        "    return false;",
+        "test_plans.py -k ranks_and_dtypes",
+    ),
+    Fault(
+        "plan of other calls",
+        "calls that record gradients run plans of calls that do not",
+        "src/run/executor.c",
+        "    if (p && p->is_recorded == is_recorded && plan_fits(p, args) &&",
+        "    if (p && plan_fits(p, args) &&",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "lost division",
+        "a division whose result nothing uses does not fail",
+        "src/run/bytecode.c",
+        "  } else if (n->op->key == OPK_FLOORDIV_INT && n->outputs[0]->uses) {",
+        "  } else if (n->op->key == OPK_FLOORDIV_INT) {",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "merged records",
+        "two equal operators are one although gradients are recorded",
+        "src/passes/cse.c",
+        "  return n->graph->is_recorded && n->kind == IR_OP && n->n_outputs &&",
+        "  return false && n->graph->is_recorded && n->kind == IR_OP && n->n_outputs &&",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "one result for two",
+        "two equal results that leave are one tensor",
+        "src/passes/cse.c",
+        "!pass_is_hidden(a->outputs[i]) &&",
+        "false &&",
+        SMALL_RUNS,
+    ),
+    Fault(
+        "one iteration less",
+        "a loop of a known number of iterations is unrolled one time too few",
+        "src/passes/unroll.c",
+        "  for (int64_t i = 0; i < trips; i++)\n    iterate(s, n, n,",
+        "  for (int64_t i = 0; i < trips - 1; i++)\n    iterate(s, n, n,",
+        "test_plans.py -k without_self",
+    ),
+    Fault(
+        "shared constant",
+        "a list that is folded into a constant is the same one in each call",
+        "src/passes/constant_propagation.c",
+        "(returns_item(v->node) || !f->escapes[group]));",
+        "(returns_item(v->node) || true));",
+        "test_passes.py -k constant_propagation",
+    ),
+    Fault(
+        "forgotten geometry",
+        "a view in place does not tell that it changes sizes",
+        "src/ops/table/view.py",
+        'op(f"aten::{inplace}", family="view", results="rule", shape=rule, effects=["geometry"])',
+        'op(f"aten::{inplace}", family="view", results="rule", shape=rule)',
+        SMALL_RUNS,
     ),
     Fault(
         "missed deadline",
@@ -534,7 +716,8 @@ class Builder:
         library = (
             [self.library] if any(t.startswith("test_limits") for t in tests) else []
         )  # deadlines.py calls it
-        checked(["ninja", f"-j{self.jobs}", self.module, *units, *library], self.build)
+        made = ["python/rushlight/_names.py", self.module, *units, *library]
+        checked(["ninja", f"-j{self.jobs}", *made], self.build)
 
 
 def unit_program(test: str) -> str:

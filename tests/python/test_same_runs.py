@@ -68,11 +68,31 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
         "    return x + 1\n",
         [[1.0], [[2.0], [1.0]], []],
     ),
+    "equal operators with a gradient each": (
+        "def run(x: Tensor, n: int = 2) -> Tensor:\n"
+        "    return (x * 3.3).sin() * (x * 3.3).exp() + x.log() * x.log()\n",
+        [[0.3, 1.7, 2.9], [0.11, 0.77]],
+    ),
+    "layouts by turns": (
+        "def run(x: Tensor) -> Tuple[bool, List[int], Tensor]:\n"
+        "    return x.is_contiguous(), x.stride(), x.transpose(0, 1).contiguous() * 2\n",
+        [[[1.0, 2.0], [3.0, 4.0]], ([1.0, 2.0], [3.0, 4.0])],
+    ),
+    "writes to what is used later": (
+        "def run(x: Tensor) -> Tuple[Tensor, Tensor, List[Tensor]]:\n"
+        "    y = x.exp()\n    z = y * 2\n    y.add_(1)\n    rows: List[Tensor] = []\n"
+        "    for i in range(x.size(0)):\n        rows.append(y[i])\n        y[i] = z[i] + i\n"
+        "    y.mul_(2)\n    return y, z * y, rows\n",
+        [[1.0, 2.0], [1.0, 2.0, 3.0]],
+    ),
 }
 
 
 def tensors(value: Any) -> Any:
-    return rushlight.tensor(value) if isinstance(value, list) else value
+    """A tensor of the numbers; a tuple's is not row-major."""
+    if isinstance(value, tuple):
+        return rushlight.tensor(list(value)).t().contiguous().t()
+    return rushlight.tensor(value)
 
 
 def calls_of(path: pathlib.Path, arguments: list[Any]) -> Iterator[dict[str, Any]]:
