@@ -500,8 +500,11 @@ void ir_node_set_subgraph(session *s, ir_node *n, const ir_graph *g)
 static void copy_before(copier *c, const ir_block *from, ir_node *before, ir_value *const *inputs,
                         ir_value **outputs)
 {
-  for (uint32_t i = 0; i < ir_block_n_inputs(from); i++)
-    map_value(c, ir_block_input(from, i), inputs[i]);
+  for (uint32_t i = 0; i < ir_block_n_inputs(from); i++) {
+    ASSERT(inputs[i] || !ir_value_has_uses(ir_block_input(from, i)), "a value for what is used");
+    if (inputs[i])
+      map_value(c, ir_block_input(from, i), inputs[i]);
+  }
   for (const ir_node *n = ir_block_first(from); n != from->ret; n = n->next)
     ir_node_insert_before(copy_node(c, n), before);
   for (uint32_t i = 0; i < ir_block_n_outputs(from); i++)

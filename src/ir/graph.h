@@ -231,8 +231,8 @@ static inline ir_value *ir_block_output(const ir_block *b, uint32_t i)
   return b->ret->inputs[i]->value;
 }
 ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner); /* for ir_node_add_block */
-/* Copy a block's nodes before `before` (in any graph) with its inputs replaced; outputs[] receives
- * the values of its outputs. */
+/* Copy a block's nodes before `before` (in any graph) with its inputs replaced, an unused one by
+ * NULL; outputs[] receives the values of its outputs. */
 void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
                      ir_value **outputs);
 /* Copy the body of `callee` before `call`, which calls it, as ir_block_inline does; the copies are

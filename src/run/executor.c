@@ -18,6 +18,10 @@
 #define MOST_PLANS 8  /* of an executor, at one time */
 #define MOST_MADE 64  /* in all: an executor whose state or arguments keep changing gives up */
 #define MOST_ARGS 63
+/* Refined types of a program: plans of ever new sizes in ever new objects add some, and they stay, as
+ * lists and graphs may point to them.  About 10 MB; behind them the program makes no more plans.
+ * Rejected: a store for each plan, which values that outlive it would point into. */
+#define MOST_TYPES 16384
 
 typedef struct plan {
   code *code;
@@ -453,6 +457,8 @@ static plan *plan_for(call_ctx *cx, executor *e, const code *canonical, const ru
   plan_job job = {
     .e = e, .canonical = canonical, .args = args, .is_recorded = may_record(cx)};
 
+  if (atomic_load_explicit(&e->f->program->types.n_refined, memory_order_relaxed) >= MOST_TYPES)
+    return NULL;
   for (uint32_t i = 0; i < e->n_args; i++)
     if (!is_usual(cx, args[i]))
       return NULL;

@@ -289,8 +289,10 @@ const type *type_refined(type_store *ts, const char *name, str key, const void *
   mutex_lock(&ts->lock);
   type *t = intern_key(ts, TYPE_TENSOR, key, str_of(name));
   void *copy = t && !t->facts ? arena_alloc(&ts->mem, n_bytes) : NULL;
-  if (copy)
+  if (copy) {
     t->facts = memcpy(copy, facts, n_bytes);
+    atomic_fetch_add_explicit(&ts->n_refined, 1, memory_order_relaxed);
+  }
   if (t && !t->facts)
     t = NULL;
   mutex_unlock(&ts->lock);

@@ -105,6 +105,7 @@ struct type {
 struct type_store {
   _Atomic uint32_t refs;
   _Atomic uint32_t type_refs; /* and one for all of `refs` */
+  _Atomic uint32_t n_refined; /* tensor types with facts, which live as long as the store */
   context *ctx;
   mutex lock;
   arena mem;

@@ -6,6 +6,7 @@
 #include "autodiff/differentiate.h"
 #include "base/session.h"
 #include "ir/program.h"
+#include "module/module.h"
 #include "rushlight/backend.h"
 #include "rushlight/rushlight.h"
 #include "rushlight/script.h"
@@ -284,6 +285,29 @@ static void a_deadline_or_a_cancelled_call_makes_no_harm(void **state)
   rush_context_release(c);
 }
 
+/* Types of plans live as long as the program: their number is limited. */
+static void a_program_with_too_many_types_makes_no_plan(void **state)
+{
+  (void)state;
+  static const rush_call_options none = RUSH_CALL_OPTIONS_INIT;
+  rush_context *c;
+  setting s;
+  rush_value y;
+
+  assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
+  set_up(&s, c);
+  type_store *ts = s.m->object.as.object->type->store;
+  for (int64_t i = 0; i < 16384; i++)
+    assert_non_null(type_refined(ts, "Tensor", (str){(const char *)&i, sizeof i}, &i, sizeof i));
+  for (int i = 0; i < 6; i++) {
+    assert_int_equal(call(&s, i % 3, &none, &y, NULL), RUSH_OK);
+    assert_true(is_right(&s, i % 3, y));
+  }
+  assert_int_equal(plans_made(&s), 0);
+  tear_down(&s);
+  rush_context_release(c);
+}
+
 /* -- Threads ----------------------------------------------------------------------------------- */
 
 enum { N_THREADS = 64, N_CALLS = 24 };
@@ -357,6 +381,7 @@ int main(void)
     cmocka_unit_test(plans_survive_byte_limits),
     cmocka_unit_test(plans_survive_interrupts),
     cmocka_unit_test(a_deadline_or_a_cancelled_call_makes_no_harm),
+    cmocka_unit_test(a_program_with_too_many_types_makes_no_plan),
     cmocka_unit_test(threads_make_each_plan_once),
   };
   return RUN_TESTS(tests);

@@ -168,7 +168,7 @@ def observe(
     result = None
     with contextlib.redirect_stdout(printed):
         try:
-            with rushlight.enable_grad() if records else rushlight.no_grad():
+            with rushlight.enable_grad() if records else contextlib.nullcontext():
                 result = call(*args)
         except Exception as error:  # noqa: BLE001
             out["error"] = f"{type(error).__name__}: {ADDRESS.sub('<object>', str(error))}"

@@ -518,7 +518,7 @@ FAULTS = (
         "test_autodiff.py",
     ),
     Fault(
-        "captures in another order",
+        "another capture",
         "df takes a captured result where it expects another",
         "src/autodiff/capture.c",
         "    const uint32_t at = of_inputs ? c->in_f->index : output_of(d, c->in_f);",

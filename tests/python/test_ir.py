@@ -352,3 +352,68 @@ assert y.dtype() is None and y.device() is None and not y.isComplete()
 assert next(g.inputs()).isCompleteTensor() and "torch" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_whole_interface_of_editing(capfd: pytest.CaptureFixture) -> None:
+    """Every method that PyTorch's description of its IR lists for Graph, Node and Value."""
+    g = rushlight.ir.parse_ir(
+        "graph(%x : Tensor, %y : Tensor):\n  %one : int = prim::Constant[value=1]()\n"
+        "  %s : Tensor = aten::add(%x, %y, %one)\n  return (%s)"
+    )
+    x, y = g.inputs()
+    (s,) = g.outputs()
+    add = s.node()
+    assert add.kind() == "aten::add" and s.offset() == 0 and str(s.type()) == "Tensor"
+    assert add.owningGraph().block() == g.block() and add.owningBlock() == g.block()
+    assert [(u.user.kind(), u.offset) for u in x.uses()] == [("aten::add", 0)]
+    assert add.namedInput("alpha").toIValue() == 1 and add.is_constant("alpha")
+    assert add.get("alpha") == 1 and not add.is_constant("self") and add.get("self") is None
+    assert "add.Tensor" in str(add.schema()) and add.sourceRange() is not None
+    # inputs of the graph
+    z = g.insertInput(1, "z")
+    assert [v.debugName() for v in g.inputs()] == ["x", "z", "y"]
+    g.eraseInput(1)
+    w = g.addInput("w")
+    # inputs of a node
+    add.replaceInput(0, w)
+    assert next(add.inputs()) == w and not x.hasUses()
+    add.replaceInputWith(w, x)
+    assert next(add.inputs()) == x
+    made = g.create("prim::ListConstruct", [x], 1)
+    g.appendNode(made)
+    made.addInput(y)
+    made.insertInput(1, w)
+    assert [v.debugName() for v in made.inputs()] == ["x", "w", "y"]
+    made.removeInput(1)
+    # results of a node
+    made.addOutput()
+    made.insertOutput(0)
+    assert made.outputsSize() == 3
+    made.eraseOutput(2)
+    made.eraseOutput(0)
+    made.output().setType(rushlight.ir.ListType(x.type()))
+    # results of the graph
+    assert g.registerOutput(made.output()) in (1, None)
+    assert len(list(g.outputs())) == 2
+    g.eraseOutput(1)
+    made.destroy()
+    # numbers become constants; blocks
+    twice = g.insert("aten::mul", [s, 3])
+    assert list(twice.node().inputs())[1].toIValue() == 3
+    branch = g.insertNode(g.create("prim::If", [g.insertConstant(True)], 0))
+    branch.addBlock()
+    branch.addBlock()
+    assert len(list(branch.blocks())) == 2
+    branch.eraseBlock(1)
+    assert len(list(branch.blocks())) == 1
+    branch.destroy()
+    s.replaceAllUsesAfterNodeWith(twice.node(), twice)
+    g.lint()
+    g.dump()
+    add.dump()
+    assert "aten::add" in "".join(capfd.readouterr())
+    assert torch.equal(g(torch.ones(2), torch.ones(2), None), torch.full((2,), 6.0))
+    twice.node().destroy() if not twice.hasUses() else None
+    with pytest.raises(RuntimeError):
+        rushlight.ir.parse_ir("graph(%x : Tensor):\n  return (%y)")
+    del z

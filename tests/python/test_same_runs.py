@@ -75,8 +75,14 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
     ),
     "layouts by turns": (
         "def run(x: Tensor) -> Tuple[bool, List[int], Tensor]:\n"
-        "    return x.is_contiguous(), x.stride(), x.transpose(0, 1).contiguous() * 2\n",
+        "    y = x * 1\n"
+        "    return y.is_contiguous(), y.stride(), x.transpose(0, 1).contiguous() * 2\n",
         [[[1.0, 2.0], [3.0, 4.0]], ([1.0, 2.0], [3.0, 4.0])],
+    ),
+    "views of equal results": (
+        "def run(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n"
+        "    return (x + 1).view(-1), (x + 1).view(-1), (x * 1).view(-1)\n",
+        [[[1.0, 2.0], [3.0, 4.0]]],
     ),
     "writes to what is used later": (
         "def run(x: Tensor) -> Tuple[Tensor, Tensor, List[Tensor]]:\n"
