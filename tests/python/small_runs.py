@@ -68,7 +68,7 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
         "def run(x: Tensor) -> Tuple[bool, List[int], Tensor]:\n"
         "    y = x * 1\n"
         "    return y.is_contiguous(), y.stride(), x.transpose(0, 1).contiguous() * 2\n",
-        [[[1.0, 2.0], [3.0, 4.0]], ([1.0, 2.0], [3.0, 4.0])],
+        [[[1.0, 2.0], [3.0, 4.0]]] * 2 + [([1.0, 2.0], [3.0, 4.0])],
     ),
     "views of equal results": (
         "def run(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n"

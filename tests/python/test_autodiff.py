@@ -5,6 +5,7 @@ shares with records of operators."""
 from __future__ import annotations
 
 import gc
+import pathlib
 import random
 from typing import Any
 
@@ -346,3 +347,32 @@ def test_what_cannot_be_differentiated_twice_says_so() -> None:
         (h,) = torch.autograd.grad(g.sum(), x)
         want = torch.special.polygamma(1, x.detach())
         torch.testing.assert_close(h, want)
+
+
+def test_errors_of_f_are_those_of_its_operators(tmp_path: pathlib.Path) -> None:
+    """With the place of the operator that fails, not that of the node around it."""
+    path = tmp_path / "program.py"
+    path.write_text(
+        "def run(x: Tensor, w: Tensor) -> Tensor:\n    a = x * w\n    b = a.tanh() * a.sigmoid()\n"
+        "    c = b.exp() + b\n    return c @ w\n"
+    )
+    graph = rushlight.load(str(path)).run.graph
+    whole = graph.copy()
+    whole.run_pass("create_autodiff_subgraphs")
+    assert "prim::DifferentiableGraph" in str(whole)
+
+    def errors(run: Any) -> list[str]:
+        out = []
+        for sizes in [(3, 3), (4, 5), (2, 3), (3, 3), (4, 5), (2, 3)]:
+            x = torch.ones(2 if sizes != (3, 3) else 3, 3, requires_grad=True)
+            try:
+                run(x, torch.ones(sizes))
+                out.append("")
+            except RuntimeError as error:
+                out.append(str(error))
+        return out
+
+    want = errors(graph)
+    assert [", in" in text for text in want] == [False, True, True] * 2
+    assert "a = x * w\n        ~~~~~" in want[1] and "c @ w\n           ~~~~~" in want[2]
+    assert errors(whole) == want
