@@ -625,14 +625,6 @@ FAULTS = (
         "test_plans.py -k without_self",
     ),
     Fault(
-        "shared constant",
-        "a list that is folded into a constant is the same one in each call",
-        "src/passes/constant_propagation.c",
-        "(returns_item(v->node) || !f->escapes[group]));",
-        "(returns_item(v->node) || true));",
-        "test_passes.py -k constant_propagation",
-    ),
-    Fault(
         "forgotten geometry",
         "a view in place does not tell that it changes sizes",
         "src/ops/table/view.py",
