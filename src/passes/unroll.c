@@ -7,8 +7,8 @@
 
 #define MOST_NODES 32
 #define MOST_TRIPS 64
-/* Nodes made of one loop of a plan: groups are compiled for each iteration (an LSTM of 64 steps took
- * 93 ms, and then as long as its loop). */
+/* Nodes made of one loop of a plan: groups are compiled for each iteration (an LSTM of 64 steps
+ * took 93 ms, and then as long as its loop). */
 #define MOST_PLANNED 256
 #define UNROLL 8
 

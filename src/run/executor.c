@@ -18,8 +18,8 @@
 #define MOST_PLANS 8  /* of an executor, at one time */
 #define MOST_MADE 64  /* in all: an executor whose state or arguments keep changing gives up */
 #define MOST_ARGS 63
-/* Refined types of a program: plans of ever new sizes in ever new objects add some, and they stay, as
- * lists and graphs may point to them.  About 10 MB; behind them the program makes no more plans.
+/* Refined types of a program: plans of ever new sizes in ever new objects add some, and they stay,
+ * as lists and graphs may point to them.  About 10 MB; behind them the program makes no more plans.
  * Rejected: a store for each plan, which values that outlive it would point into. */
 #define MOST_TYPES 16384
 

@@ -1,6 +1,6 @@
 """Small programs that each executor has to run in the same way (test_same_runs.py).
 
-    python tests/python/small_runs.py [NAME...]      runs them, without torch: calls record no gradients
+    python tests/python/small_runs.py [NAME...]    runs them, without torch: nothing is recorded
 
 Most were found by random programs.
 """
