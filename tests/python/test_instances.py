@@ -148,6 +148,30 @@ def test_results_are_not_shared_between_calls(tmp_path: pathlib.Path) -> None:
         assert y.tolist() == z.tolist() == [2, 2, 2, 2]
 
 
+class Parts(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(4, 6))
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        w = self.w.t()
+        return [w, w[:3], x.t(), x @ w, torch.cat([x, self.w]), x.relu()]
+
+
+def test_who_requires_grad(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "m.pt")
+    torch.jit.script(Parts()).save(path)
+    theirs, mine = torch.jit.load(path), rushlight.load(path)
+    x = torch.randn(2, 6)
+    for own in (x, x.clone().requires_grad_()):
+        for grad in (True, False, True):
+            for _ in range(4):
+                with torch.set_grad_enabled(grad):
+                    want, got = theirs(own), mine(own)
+                assert [t.requires_grad for t in got] == [t.requires_grad for t in want], grad
+                assert [t.is_leaf for t in got] == [t.is_leaf for t in want], grad
+
+
 def test_gradients_after_calls_without(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "m.pt")
     torch.jit.script(Layers()).save(path)

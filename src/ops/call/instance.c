@@ -64,6 +64,7 @@ struct op_instance {
   const result_plan *results;
   point_instance *point; /* of a pointwise operator: it has the results */
   bool has_work;         /* some result is memory to compute */
+  bool has_views;        /* some result is an argument or a view */
   int index;             /* the argument with KEY_INDEX, or -1 */
   int64_t step;          /* what it adds to a view's offset, for each */
 };
@@ -200,7 +201,7 @@ typedef struct making {
   arg_key *args;
   result_plan *results;
   uint32_t n_results;
-  bool has_work;
+  bool has_work, has_views;
   int index;
   int64_t step, n_indices;
 } making;
@@ -327,6 +328,7 @@ static bool plan_result(session *s, making *m, const shape_facts *r, const shape
     return false;
   if (m->index >= 0)
     out->offset -= m->step * m->c->args[m->index].as.i;
+  m->has_views |= r->alias >= 0;
   if (r->alias >= 0)
     return moved->offset - r->offset == 1;
   m->has_work = true;
@@ -400,7 +402,8 @@ static op_instance *instance_new(session *s, const making *m)
   if (!in)
     session_check(s, call_nomem(s->cx));
   *in = (op_instance){.n_bytes = n_bytes, .n_args = m->c->n_args, .n_results = m->n_results,
-                      .point = m->made->point, .has_work = m->has_work, .index = m->index,
+                      .point = m->made->point, .has_work = m->has_work,
+                      .has_views = m->has_views, .index = m->index,
                       .step = m->step};
   arg_key *args = take(&at, m->args, m->c->n_args * sizeof *args);
   result_plan *results = take(&at, m->results, m->n_results * sizeof *results);
@@ -475,10 +478,31 @@ static void add_instance(const rush_call *c, op_cache *cache)
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-/* True if nothing is done around the operator. */
-static inline bool is_plain(const call_ctx *cx)
+/* True if nothing is done around the operator but recording. */
+static inline bool is_plain(const call_ctx *cx) { return !cx->watch && !cx->place && !cx->trial; }
+
+static bool list_requires_grad(const rush_list *l)
 {
-  return !cx->watch && !cx->recorder && !cx->place && !cx->trial;
+  for (size_t i = 0; i < l->n; i++)
+    if (tensor_requires_grad(l->items[i].as.tensor))
+      return true;
+  return false;
+}
+
+/* True if the recorder has to see a call that fits: it records, or settles whether views of what
+ * requires grad do. */
+static bool is_recorded(const rush_call *c, const op_instance *in)
+{
+  if (!c->cx->grad_mode && !in->has_views)
+    return false;
+  for (uint32_t i = 0; i < in->n_args; i++) {
+    const arg_key *k = &in->args[i];
+    if (k->kind == KEY_TENSOR      ? tensor_requires_grad(c->args[i].as.tensor)
+        : k->kind == KEY_TENSORS ? list_requires_grad(c->args[i].as.list)
+                                   : false)
+      return true;
+  }
+  return false;
 }
 
 static __attribute__((noinline)) rush_status miss(rush_call *c, op_cache *cache)
@@ -501,6 +525,8 @@ rush_status op_call_cached(rush_call *c, op_cache *cache)
   const op_instance *in = find(cache, c->args);
   if (UNLIKELY(!in))
     return miss(c, cache);
+  if (UNLIKELY(c->cx->recorder != NULL) && is_recorded(c, in))
+    return op_call(c);
   rush_status st = run_instance(c, in);
   if (UNLIKELY(call_is_watched(c->cx)) && st == RUSH_OK)
     st = call_poll(c->cx);
