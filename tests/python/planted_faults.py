@@ -461,6 +461,8 @@ FAULTS = (
         "    sp->points.facts = NULL; /* they would hold only until then */",
         "    (void)sp;",
         "test_guards.py -k changed_in_place",
+    ),
+    Fault(
         "narrow union",
         "what two tensors have in common keeps the sizes of the first",
         "src/ir/facts.c",
