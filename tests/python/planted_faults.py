@@ -642,6 +642,46 @@ FAULTS = (
         "      if ((status = RUSH_OK) != RUSH_OK)              \\",
         "test_limits.py -k deadline_is_kept",
     ),
+    Fault(
+        "instance: strides",
+        "calls with other strides run with those of an earlier one",
+        "src/ops/call/instance.c",
+        "    if (t->strides[i] != k->sizes[n + i])\n      return false;",
+        "    if (t->strides[i] < 0)\n      return false;",
+        "test_instances.py",
+    ),
+    Fault(
+        "instance: offset",
+        "a view of a part is one of the whole",
+        "src/ops/call/instance.c",
+        "t->offset + r->offset + moved, out);",
+        "r->offset + moved, out);",
+        "test_instances.py",
+    ),
+    Fault(
+        "instance: number",
+        "calls with other numbers run with those of an earlier one",
+        "src/ops/call/instance.c",
+        "? args[i].as.i != k->value",
+        "? args[i].as.i != k->value && args[i].tag != RUSH_TAG_FLOAT",
+        "test_instances.py",
+    ),
+    Fault(
+        "instance: index",
+        "an index behind the end is not refused",
+        "src/ops/call/instance.c",
+        "(uint64_t)args[i].as.i >= (uint64_t)k->value",
+        "(uint64_t)args[i].as.i > (uint64_t)k->value",
+        "test_instances.py",
+    ),
+    Fault(
+        "instance: requires grad",
+        "a view of a parameter does not require grad",
+        "src/ops/call/instance.c",
+        "m->has_views |= r->alias >= 0;",
+        "m->has_views |= false && r->alias >= 0;",
+        "test_instances.py",
+    ),
 )
 
 
