@@ -259,6 +259,20 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor,
             a = g.reshape([n, groups, g.size(1) // groups, -1]).permute([1, 2, 0, 3]).flatten(2)
             b = x.reshape([n, groups, c, -1]).permute([1, 2, 0, 3]).flatten(2)
             gw = torch.bmm(a, b.transpose(1, 2)).reshape(weight.size())
+        elif (k == 2 and groups == 1 and not transposed and
+              (x.dtype == torch.float32 or x.dtype == torch.float64) and
+              weight.size(2) * weight.size(3) * 4 <= g.size(2) * g.size(3)):
+            # few taps, many pixels: products of matrices, with the windows of as many images in
+            # memory as the cache holds
+            window = [weight.size(2), weight.size(3)]
+            each = x.numel() // n * window[0] * window[1]
+            some = max(1, min(n, 262144 // each))
+            total = torch.zeros([weight.size(0), weight.numel() // weight.size(0)], dtype=x.dtype)
+            for i in range(0, n, some):
+                cols = torch.im2col(torch.slice(x, 0, i, i + some), window, apart, pad, step)
+                rows = torch.slice(g, 0, i, i + some).flatten(2)
+                total = total + torch.bmm(rows, cols.transpose(1, 2)).sum([0])
+            gw = total.reshape(weight.size())
         else:
             space = x.size()[2:]
             x = x.reshape([n, groups, c] + space).transpose(0, 2).reshape([c, groups * n] + space)
