@@ -7,7 +7,6 @@
 #include "autodiff/node_int.h"
 
 #include "autograd/record.h"
-#include "ir/facts.h"
 #include "ops/call/lookup.h"
 #include "ops/call/registry.h"
 
@@ -52,10 +51,7 @@ static bool variant_fits(const diff_variant *v, const rush_value *args, uint32_t
     const diff_fact f = diff_fact_of(args[i]);
 
     if (f.dtype != v->facts[i].dtype || f.n_dims != v->facts[i].n_dims ||
-        f.requires != v->facts[i].requires || f.is_none != v->facts[i].is_none ||
-        (v->facts[i].sizes && f.n_dims > 0 &&
-         memcmp(v->facts[i].sizes, args[i].as.tensor->sizes,
-                (size_t)f.n_dims * sizeof *v->facts[i].sizes) != 0))
+        f.requires != v->facts[i].requires || f.is_none != v->facts[i].is_none)
       return false;
   }
   return true;
@@ -64,20 +60,14 @@ static bool variant_fits(const diff_variant *v, const rush_value *args, uint32_t
 static rush_status find_variant(call_ctx *cx, diff_node *n, const rush_value *args,
                                 diff_variant **out)
 {
-  diff_variant *v = atomic_load_explicit(&n->variants, memory_order_acquire);
-  uint32_t k = 0, n_exact = 0;
+  uint32_t k = 0;
 
-  for (*out = NULL; v; v = v->next, k++) {
-    n_exact += v->is_exact;
-    if ((*out && !v->is_exact) || !variant_fits(v, args, n->n_inputs))
-      continue;
-    *out = v;
-    if (v->is_exact)
+  for (*out = atomic_load_explicit(&n->variants, memory_order_acquire); *out; *out = (*out)->next)
+    if (k++, variant_fits(*out, args, n->n_inputs))
       return RUSH_OK;
-  }
-  if (*out || k >= DIFF_MOST_VARIANTS)
+  if (k >= DIFF_MOST_VARIANTS)
     return RUSH_OK;
-  return diff_variant_make(cx, n, args, n_exact < DIFF_MOST_EXACT, out);
+  return diff_variant_make(cx, n, args, out);
 }
 
 /* -- Calls ------------------------------------------------------------------------------------- */
@@ -108,14 +98,15 @@ static rush_status attach_results(call_ctx *cx, const diff_variant *v, grad_reco
   return RUSH_OK;
 }
 
-/* Run a function of the node's program unrecorded: row[n_results]. */
-static rush_status run_unrecorded(call_ctx *cx, const diff_node *n, function *f,
-                                  const rush_value *args, rush_value *row, uint32_t n_results)
+/* Run f unrecorded: row[v->n_results]. */
+static rush_status run_f(call_ctx *cx, const diff_variant *v, const rush_value *args,
+                         rush_value *row)
 {
   const call_recorder *recorder = cx->recorder;
 
   cx->recorder = NULL;
-  const rush_status st = runtime(n)->call(cx, f, args, n->n_inputs, row, n_results);
+  const rush_status st =
+    runtime(v->node)->call(cx, v->f, args, v->node->n_inputs, row, v->n_results);
   cx->recorder = recorder;
   return st;
 }
@@ -135,7 +126,7 @@ static rush_status call_recorded(call_ctx *cx, diff_variant *v, const rush_value
   grad_record *r;
 
   TRY(grad_record_begin(cx, &v->op, &v->saves, args, 0, &r));
-  rush_status st = run_unrecorded(cx, v->node, v->f, args, row, v->n_results);
+  rush_status st = run_f(cx, v, args, row);
   if (st != RUSH_OK) {
     grad_record_release(r);
     return st;
@@ -176,70 +167,19 @@ static rush_status call_variant(call_ctx *cx, diff_variant *v, const rush_value 
   return st;
 }
 
-/* True if the tensors are what their facts say: no numbers, not sparse. */
-static bool are_usual(const diff_node *n, const rush_value *args)
-{
-  bool usual = true;
-
-  for (uint32_t i = 0; i < n->n_inputs && usual; i++)
-    usual = args[i].tag != RUSH_TAG_TENSOR || !args[i].as.tensor ||
-            ir_facts_describe(args[i].as.tensor);
-  return usual;
-}
-
-/* True if two arguments are one tensor, or the same result of one record. */
-static bool has_twins(const diff_node *n, const rush_value *args)
-{
-  for (uint32_t i = 1; i < n->n_inputs; i++) {
-    const grad_meta *m = wants_gradient(args[i]) ? grad_meta_find(args[i].as.tensor) : NULL;
-
-    for (uint32_t k = 0; k < i && wants_gradient(args[i]); k++) {
-      const grad_meta *other = wants_gradient(args[k]) ? grad_meta_find(args[k].as.tensor) : NULL;
-
-      if (wants_gradient(args[k]) &&
-          (args[k].as.tensor == args[i].as.tensor ||
-           (m && other && m->edge.to && m->edge.to == other->edge.to &&
-            m->edge.result == other->edge.result)))
-        return true;
-    }
-  }
-  return false;
-}
-
-static rush_status call_whole(call_ctx *cx, diff_node *n, const rush_value *args,
-                              rush_value *results, bool *done)
+rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, rush_value *results,
+                           bool *done)
 {
   bool records = false;
   diff_variant *v = NULL;
 
+  *done = false;
   for (uint32_t i = 0; i < n->n_inputs && call_records(cx) && !records; i++)
     records = wants_gradient(args[i]);
-  if (!records) {
-    *done = true;
-    return run_unrecorded(cx, n, n->whole, args, results, n->n_outputs);
-  }
-  if (!are_usual(n, args) || has_twins(n, args))
+  if (!records)
     return RUSH_OK;
   TRY(find_variant(cx, n, args, &v));
   return v && v->f ? call_variant(cx, v, args, results, done) : RUSH_OK;
-}
-
-rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, rush_value *results,
-                           bool *done)
-{
-  rush_error *err = cx->err, own = RUSH_ERROR_INIT;
-
-  *done = false;
-  cx->err = &own;
-  rush_status st = call_whole(cx, n, args, results, done);
-  cx->err = err;
-  if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM) {
-    error_move(err, &own);
-    return st;
-  }
-  rush_error_clear(&own);
-  *done &= st == RUSH_OK;
-  return RUSH_OK;
 }
 
 /* -- The operator ------------------------------------------------------------------------------ */
