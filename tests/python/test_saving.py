@@ -16,7 +16,6 @@ torch = pytest.importorskip("torch")
 
 import rushlight  # noqa: E402
 import saving  # noqa: E402
-from test_corpus import corpus  # noqa: E402, F401 -- a fixture
 
 NIGHTLY = bool(os.environ.get("RUSHLIGHT_NIGHTLY"))
 
@@ -35,7 +34,7 @@ def model(tmp_path: pathlib.Path) -> rushlight.ScriptModule:
     return rushlight.load(path)
 
 
-def test_every_program_of_the_corpus(corpus: pathlib.Path, corpus_tools: pathlib.Path) -> None:  # noqa: F811
+def test_every_program_of_the_corpus(corpus: pathlib.Path, corpus_tools: pathlib.Path) -> None:
     tool = pathlib.Path(__file__).with_name("saving.py")
     some = [] if NIGHTLY else ["--every", "9"]
     run = subprocess.run(
