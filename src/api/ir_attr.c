@@ -184,8 +184,7 @@ static void copy_graph(session *s, edit *e)
   }
   ir_graph *g = ir_graph_new(s, e->g->types);
   session_defer(s, ir_graph_free_deferred, g);
-  for (const struct kept_types *k = e->g->kept; k; k = k->next)
-    ir_graph_keep_types(s, g, k->types);
+  ir_graph_keep_types_of(s, g, e->g);
   ir_block_copy_into(s, g->block, e->n->blocks[0]);
   e->made = session_keep(s, g);
 }
@@ -365,9 +364,7 @@ rush_status api_node_remove_attr(const rush_node *node, const char *name, rush_e
 
 static void copy_attrs(session *s, edit *e)
 {
-  for (const struct kept_types *k = e->at->graph->kept; k; k = k->next)
-    ir_graph_keep_types(s, e->g, k->types);
-  ir_graph_keep_types(s, e->g, e->at->graph->types);
+  ir_graph_keep_types_of(s, e->g, e->at->graph);
   ir_node_copy_attrs(s, e->n, e->at);
 }
 

@@ -437,9 +437,7 @@ static void insert_graph(session *s, edit *e)
 
   for (size_t i = 0; i < j->n_inputs; i++)
     in[i] = value_in(j->inputs[i]);
-  ir_graph_keep_types(s, e->g, j->from->types);
-  for (const struct kept_types *k = j->from->kept; k; k = k->next)
-    ir_graph_keep_types(s, e->g, k->types);
+  ir_graph_keep_types_of(s, e->g, j->from);
   ir_block_inline(s, j->from->block, insert_point(e->g), in, out);
   for (uint32_t i = 0; i < n; i++)
     j->outputs[i] = value_out(out[i]);

@@ -247,14 +247,21 @@ static rush_status call_by_name(call_ctx *cx, const call_job *j, const named_arg
               : call_object(cx, j, kwargs, made);
 }
 
+/* True if the call may use tensors that are not its positional arguments: attributes, others. */
+static bool may_use_more(const call_job *j)
+{
+  const function *f = j->m ? module_find_method(j->m, str_of(j->method)) : NULL;
+
+  return !f || function_takes_self(f) || j->n_named;
+}
+
 static rush_status call_with_options(call_ctx *cx, const call_job *j, const named_arg *kwargs,
                                      const rush_call_options *o, rush_value *made)
 {
   output_buffers outputs = {0};
   call_recorder recorder;
 
-  TRY(api_call_options(cx, o, &recorder, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args,
-                       j->n_args));
+  TRY(api_call_options(cx, o, &recorder, o && may_use_more(j), j->args, j->n_args));
   rush_status st = api_outputs_begin(cx, o, j->m ? &outputs : NULL);
   if (st == RUSH_OK)
     st = call_by_name(cx, j, kwargs, made);

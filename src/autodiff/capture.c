@@ -240,7 +240,7 @@ static void set_outputs(diff *d)
 
     for (uint32_t k = 0; k < v->n_parts; k++)
       add_output(d, i, v->parts[k]);
-    if (v->requires && !d->o.is_separate)
+    if (v->requires && !d->o.is_separate && (v->grad || !d->o.so_far))
       add_output(d, i,
                  v->grad ? v->grad : diff_op(d->s, b->ret, "prim::AutogradZero", "", NULL, 0));
   }

@@ -51,6 +51,9 @@ typedef struct diff_options {
   /* df returns every contribution to an input's gradient by itself, in order: output_vjps then
    * repeats the input */
   bool is_separate;
+  /* by input of g: df takes the sum so far of the input's gradients, behind those of the outputs,
+   * and returns the new sum; or NULL */
+  const bool *so_far;
   /* capture what any other choice of `defined` and `needed` could read, too */
   bool is_for_all;
   /* sizes and strides in types are those of one call: they tell dtypes, and nothing is specialised

@@ -87,6 +87,8 @@ static void find_types(session *s, const formula_job *job, ir_graph *g)
     if (job->types[k] && type_is(job->types[k], TYPE_TENSOR))
       ir_block_input(g->block, k)->type = job->types[k];
   pass_propagate_shapes_on_graph(s, g);
+  if (!job->is_example)
+    pass_peephole(s, g);
 }
 
 /* Give the parameters their types and constants. */
@@ -121,6 +123,7 @@ static void make_graph(session *s, void *arg)
   function_ensure(s, f);
   ir_graph *g = ir_graph_copy(s, f->graph);
   session_defer(s, ir_graph_free_deferred, g);
+  g->is_recorded = true; /* for second derivatives */
   pass_inline(s, g);
   bind_parameters(s, job, g);
   pass_peephole(s, g);

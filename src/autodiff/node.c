@@ -1,12 +1,13 @@
 /* autodiff/node.c -- calls of graphs that are differentiated as a whole (node.h).
  *
  * Variants and their gradients are chains that only grow, published atomically: looking one up
- * takes no lock.  All live in a program of their own, whose lock is held while one is made, and
- * whose references are the node's: a record keeps the program, and so outlives the code with the
- * node. */
+ * takes no lock.  All live in a program of their own, whose lock is held while one is made.  Its
+ * graphs borrow their types from the program of the code that has the node: retaining them would
+ * be a cycle.  A record, which may outlive that code, retains both programs. */
 #include "autodiff/node_int.h"
 
 #include "autograd/record.h"
+#include "ir/facts.h"
 #include "ops/call/lookup.h"
 #include "ops/call/registry.h"
 
@@ -17,11 +18,20 @@ static const op_body_runtime *runtime(const diff_node *n)
 
 diff_node *diff_node_retain(diff_node *n)
 {
+  type_store_retain(n->program->borrowed_types);
   program_retain(n->program);
   return n;
 }
 
 void diff_node_release(diff_node *n)
+{
+  type_store *types = n->program->borrowed_types;
+
+  program_release(n->program);
+  type_store_release(types);
+}
+
+void diff_node_free(diff_node *n)
 {
   if (n)
     program_release(n->program);
@@ -51,7 +61,10 @@ static bool variant_fits(const diff_variant *v, const rush_value *args, uint32_t
     const diff_fact f = diff_fact_of(args[i]);
 
     if (f.dtype != v->facts[i].dtype || f.n_dims != v->facts[i].n_dims ||
-        f.requires != v->facts[i].requires || f.is_none != v->facts[i].is_none)
+        f.requires != v->facts[i].requires || f.is_none != v->facts[i].is_none ||
+        (v->facts[i].sizes && f.n_dims > 0 &&
+         memcmp(v->facts[i].sizes, args[i].as.tensor->sizes,
+                (size_t)f.n_dims * sizeof *v->facts[i].sizes) != 0))
       return false;
   }
   return true;
@@ -60,14 +73,20 @@ static bool variant_fits(const diff_variant *v, const rush_value *args, uint32_t
 static rush_status find_variant(call_ctx *cx, diff_node *n, const rush_value *args,
                                 diff_variant **out)
 {
-  uint32_t k = 0;
+  diff_variant *v = atomic_load_explicit(&n->variants, memory_order_acquire);
+  uint32_t k = 0, n_exact = 0;
 
-  for (*out = atomic_load_explicit(&n->variants, memory_order_acquire); *out; *out = (*out)->next)
-    if (k++, variant_fits(*out, args, n->n_inputs))
+  for (*out = NULL; v; v = v->next, k++) {
+    n_exact += v->is_exact;
+    if ((*out && !v->is_exact) || !variant_fits(v, args, n->n_inputs))
+      continue;
+    *out = v;
+    if (v->is_exact)
       return RUSH_OK;
-  if (k >= DIFF_MOST_VARIANTS)
+  }
+  if (*out || k >= DIFF_MOST_VARIANTS)
     return RUSH_OK;
-  return diff_variant_make(cx, n, args, out);
+  return diff_variant_make(cx, n, args, n_exact < DIFF_MOST_EXACT, out);
 }
 
 /* -- Calls ------------------------------------------------------------------------------------- */
@@ -98,15 +117,14 @@ static rush_status attach_results(call_ctx *cx, const diff_variant *v, grad_reco
   return RUSH_OK;
 }
 
-/* Run f unrecorded: row[v->n_results]. */
-static rush_status run_f(call_ctx *cx, const diff_variant *v, const rush_value *args,
-                         rush_value *row)
+/* Run a function of the node's program unrecorded: row[n_results]. */
+static rush_status run_unrecorded(call_ctx *cx, const diff_node *n, function *f,
+                                  const rush_value *args, rush_value *row, uint32_t n_results)
 {
   const call_recorder *recorder = cx->recorder;
 
   cx->recorder = NULL;
-  const rush_status st =
-    runtime(v->node)->call(cx, v->f, args, v->node->n_inputs, row, v->n_results);
+  const rush_status st = runtime(n)->call(cx, f, args, n->n_inputs, row, n_results);
   cx->recorder = recorder;
   return st;
 }
@@ -126,7 +144,7 @@ static rush_status call_recorded(call_ctx *cx, diff_variant *v, const rush_value
   grad_record *r;
 
   TRY(grad_record_begin(cx, &v->op, &v->saves, args, 0, &r));
-  rush_status st = run_f(cx, v, args, row);
+  rush_status st = run_unrecorded(cx, v->node, v->f, args, row, v->n_results);
   if (st != RUSH_OK) {
     grad_record_release(r);
     return st;
@@ -167,19 +185,70 @@ static rush_status call_variant(call_ctx *cx, diff_variant *v, const rush_value 
   return st;
 }
 
-rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, rush_value *results,
-                           bool *done)
+/* True if the tensors are what their facts say: no numbers, not sparse. */
+static bool are_usual(const diff_node *n, const rush_value *args)
+{
+  bool usual = true;
+
+  for (uint32_t i = 0; i < n->n_inputs && usual; i++)
+    usual = args[i].tag != RUSH_TAG_TENSOR || !args[i].as.tensor ||
+            ir_facts_describe(args[i].as.tensor);
+  return usual;
+}
+
+/* True if two arguments are one tensor, or the same result of one record. */
+static bool has_twins(const diff_node *n, const rush_value *args)
+{
+  for (uint32_t i = 1; i < n->n_inputs; i++) {
+    const grad_meta *m = wants_gradient(args[i]) ? grad_meta_find(args[i].as.tensor) : NULL;
+
+    for (uint32_t k = 0; k < i && wants_gradient(args[i]); k++) {
+      const grad_meta *other = wants_gradient(args[k]) ? grad_meta_find(args[k].as.tensor) : NULL;
+
+      if (wants_gradient(args[k]) &&
+          (args[k].as.tensor == args[i].as.tensor ||
+           (m && other && m->edge.to && m->edge.to == other->edge.to &&
+            m->edge.result == other->edge.result)))
+        return true;
+    }
+  }
+  return false;
+}
+
+static rush_status call_whole(call_ctx *cx, diff_node *n, const rush_value *args,
+                              rush_value *results, bool *done)
 {
   bool records = false;
   diff_variant *v = NULL;
 
-  *done = false;
   for (uint32_t i = 0; i < n->n_inputs && call_records(cx) && !records; i++)
     records = wants_gradient(args[i]);
-  if (!records)
+  if (!records) {
+    *done = true;
+    return run_unrecorded(cx, n, n->whole, args, results, n->n_outputs);
+  }
+  if (!are_usual(n, args) || has_twins(n, args))
     return RUSH_OK;
   TRY(find_variant(cx, n, args, &v));
   return v && v->f ? call_variant(cx, v, args, results, done) : RUSH_OK;
+}
+
+rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, rush_value *results,
+                           bool *done)
+{
+  rush_error *err = cx->err, own = RUSH_ERROR_INIT;
+
+  *done = false;
+  cx->err = &own;
+  rush_status st = call_whole(cx, n, args, results, done);
+  cx->err = err;
+  if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM) {
+    error_move(err, &own);
+    return st;
+  }
+  rush_error_clear(&own);
+  *done &= st == RUSH_OK;
+  return RUSH_OK;
 }
 
 /* -- The operator ------------------------------------------------------------------------------ */
@@ -195,6 +264,7 @@ static void make_node(session *s, void *arg)
   ir_graph *g = ir_graph_new(s, of->graph->types);
 
   session_defer(s, ir_graph_free_deferred, g);
+  ir_graph_keep_types_of(s, g, of->graph);
   ir_block_copy_into(s, g->block, of->blocks[0]);
   io[1] = diff_node_new(s, g);
 }
@@ -215,7 +285,7 @@ static rush_status prepare(context *c, const rush_node *node, void *user, void *
 static void destroy(void *state, void *user)
 {
   (void)user;
-  diff_node_release(state);
+  diff_node_free(state);
 }
 
 const op *diff_node_op(session *s)

@@ -1,9 +1,9 @@
 /* autodiff/reverse.c -- appends the reverse part to a graph: reverse-mode differentiation.
  *
  * Two walks.  Forwards: which values depend on a needed input by operators that have formulas.
- * Backwards, in the order in which autograd/backward.c runs the records of the same nodes
- * (find_order does as its walk does): each node whose results have gradients gets its formulas,
- * whose results are fitted to the arguments and added to their gradients. */
+ * Backwards, which is the order in which autograd/backward.c runs the records of the same nodes:
+ * each node whose results have gradients gets its formulas, whose results are fitted to the
+ * arguments and added to their gradients. */
 #include "autodiff/autodiff_int.h"
 
 #include "base/grow.h"
@@ -205,6 +205,20 @@ void reverse_requires(diff *d)
 
 /* -- Gradients so far -------------------------------------------------------------------------- */
 
+/* The type of a gradient: that of the value, which gradients are fitted to. */
+static const type *grad_type(const diff *d, const ir_value *v)
+{
+  ir_facts f = *ir_facts_of(v->type);
+
+  if (!type_is(v->type, TYPE_TENSOR) || !d->o.is_strict)
+    return v->type->facts ? type_simple(TYPE_TENSOR) : v->type;
+  for (int i = 0; i < f.n_dims && !d->o.is_example; i++)
+    f.strides[i] = IR_STRIDE_UNKNOWN;
+  f.contiguous = d->o.is_example ? f.contiguous : -1;
+  f.requires_grad = -1;
+  return ir_facts_type(d->s, d->w->types, &f);
+}
+
 /* Add a contribution to v's gradient, before `pos`. */
 static void add(const diff *d, ir_node *pos, diff_value *v, ir_value *part, bool is_unsure)
 {
@@ -227,6 +241,7 @@ static void add(const diff *d, ir_node *pos, diff_value *v, ir_value *part, bool
   } else {
     in[2] = diff_constant(s, pos, value_int(1), type_simple(TYPE_INT));
     v->grad = diff_op(s, pos, "aten::add", "Tensor", in, 3);
+    v->grad->type = grad_type(d, v->v);
   }
   v->is_unsure &= is_unsure;
 }
@@ -377,23 +392,10 @@ static ir_value *taken(const diff *d, ir_node *pos, const ir_node *n, gradient_t
              : ir_node_input(n, t.index);
   case GRADIENT_RESULT: return result_value(d, pos, n->outputs[t.index]);
   case GRADIENT_SIZES: return argument_sizes(d, pos, ir_node_input(n, t.index));
+  case GRADIENT_SO_FAR:
   case GRADIENT_NEEDS: break;
   }
   return NULL;
-}
-
-/* The type of a gradient: that of the value, which gradients are fitted to. */
-static const type *grad_type(const diff *d, const ir_value *v)
-{
-  ir_facts f = *ir_facts_of(v->type);
-
-  if (!type_is(v->type, TYPE_TENSOR) || !d->o.is_strict)
-    return v->type->facts ? type_simple(TYPE_TENSOR) : v->type;
-  for (int i = 0; i < f.n_dims && !d->o.is_example; i++)
-    f.strides[i] = IR_STRIDE_UNKNOWN;
-  f.contiguous = d->o.is_example ? f.contiguous : -1;
-  f.requires_grad = -1;
-  return ir_facts_type(d->s, d->w->types, &f);
 }
 
 static const type *take_type(const diff *d, const ir_node *n, gradient_take t)
@@ -531,9 +533,7 @@ static void put_formula(const diff *d, ir_node *pos, const ir_node *n, const op_
   for (uint32_t k = 0; k < g->n_takes; k++)
     if (ir_value_has_uses(ir_block_input(formula->block, k)))
       in[k] = taken(d, pos, n, g->take[k], alone);
-  ir_graph_keep_types(d->s, d->w, formula->types);
-  for (const struct kept_types *k = formula->kept; k; k = k->next)
-    ir_graph_keep_types(d->s, d->w, k->types);
+  ir_graph_keep_types_of(d->s, d->w, formula);
   ir_block_inline(d->s, formula->block, pos, in, &made);
   ir_value **results = spread(d, pos, made, g->n_inputs);
   for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -655,114 +655,23 @@ static void add_vjps(const diff *d)
       add_vjp(d, n + i, d->values[i].v); /* capture.c: becomes an output of f */
 }
 
-/* -- The order --------------------------------------------------------------------------------- */
-
-typedef struct step { /* a node that has a record in the eager recorder's run */
-  ir_node *n;
-  ir_node **to; /* makers of its arguments, in order */
-  uint32_t n_to, at, n_waiting;
-} step;
-
-typedef struct steps { /* by ir_node->scratch, from 1 on, in the order of discovery */
-  step *items;
-  uint32_t n, *stack, n_stack;
-} steps;
-
-static void put_maker(const diff *d, step *of, const ir_value *v)
+/* Make inputs of w for what was added to gradients of inputs before. */
+static void begin_sums(const diff *d)
 {
-  while (v->node->kind == IR_LIST_UNPACK)
-    v = ir_node_input(v->node, 0);
-  if (diff_of(d, v)->requires && v->node->kind == IR_OP)
-    of->to[of->n_to++] = v->node;
-}
+  for (uint32_t i = 0; i < d->n_inputs && d->o.so_far; i++) {
+    ir_value *in = ir_block_input(d->w->block, i);
 
-static void put_makers(const diff *d, step *of)
-{
-  const ir_node *n = of->n;
-  uint32_t most = 0;
-
-  for (uint32_t i = 0; i < n->n_inputs; i++)
-    most += 1 + ir_node_input(n, i)->node->n_inputs;
-  of->to = session_array(d->s, ir_node *, most + 1);
-  for (uint32_t i = 0; i < n->n_inputs; i++) {
-    const ir_value *v = ir_node_input(n, i);
-
-    if (v->node->kind != IR_LIST_CONSTRUCT)
-      put_maker(d, of, v);
-    for (uint32_t k = 0; v->node->kind == IR_LIST_CONSTRUCT && k < v->node->n_inputs; k++)
-      put_maker(d, of, ir_node_input(v->node, k));
+    if (d->o.so_far[i] && diff_of(d, in)->requires)
+      diff_of(d, in)->grad = ir_block_add_input(d->s, d->w->block, grad_type(d, in), NULL);
   }
-}
-
-static void discover(const diff *d, steps *all, ir_node *n)
-{
-  if (n->scratch)
-    return;
-  n->scratch = ++all->n;
-  all->items[n->scratch] = (step){.n = n};
-  put_makers(d, &all->items[n->scratch]);
-  all->stack[all->n_stack++] = n->scratch;
-}
-
-/* Visit what the node leads to, as the walk over records does. */
-static void discover_from(const diff *d, steps *all, ir_node *n)
-{
-  discover(d, all, n);
-  while (all->n_stack) {
-    step *top = &all->items[all->stack[all->n_stack - 1]];
-
-    session_poll(d->s);
-    if (top->at == top->n_to) {
-      all->n_stack--;
-      continue;
-    }
-    ir_node *to = top->to[top->at];
-    if (to->scratch)
-      top->at++;
-    else
-      discover(d, all, to);
-  }
-}
-
-/* Find the steps that lead from values with gradients. */
-static void find_steps(const diff *d, steps *all)
-{
-  uint32_t n = 1;
-
-  for (ir_node *m = ir_block_first(d->w->block); m != d->w->block->ret; m = m->next, n++)
-    m->scratch = 0;
-  all->items = session_array(d->s, step, n + 1);
-  all->stack = session_array(d->s, uint32_t, n + 1);
-  for (uint32_t i = 0; i < d->out->input_vjps.n; i++) {
-    const uint32_t at = d->out->input_vjps.at[i], k = ir_block_n_outputs(d->w->block);
-    const ir_value *v = at < k ? ir_block_output(d->w->block, at) : d->values[at - k].v;
-    step of = {.to = (ir_node *[1]){NULL}};
-
-    put_maker(d, &of, v);
-    if (of.n_to)
-      discover_from(d, all, of.to[0]);
-  }
-  for (uint32_t i = 1; i <= all->n; i++)
-    for (uint32_t k = 0; k < all->items[i].n_to; k++)
-      all->items[all->items[i].to[k]->scratch].n_waiting++;
 }
 
 void reverse_build(diff *d)
 {
-  steps all = {0};
-
   add_vjps(d);
-  find_steps(d, &all);
-  for (uint32_t i = 1; i <= all.n; i++)
-    if (!all.items[i].n_waiting)
-      all.stack[all.n_stack++] = i;
-  while (all.n_stack) {
-    const step *of = &all.items[all.stack[--all.n_stack]];
-
+  begin_sums(d);
+  for (const ir_node *n = d->last; n != d->w->block->ret; n = n->prev) {
     session_poll(d->s);
-    reverse_node(d, of->n);
-    for (uint32_t k = 0; k < of->n_to; k++)
-      if (--all.items[of->to[k]->scratch].n_waiting == 0)
-        all.stack[all.n_stack++] = of->to[k]->scratch;
+    reverse_node(d, n);
   }
 }

@@ -15,6 +15,7 @@ typedef struct variant_job {
   const rush_value *args;
   diff_variant *v;
   diff_backward *b;
+  bool is_exact;
   bool fails; /* make a variant that says so */
 } variant_job;
 
@@ -27,6 +28,15 @@ static void *keep(session *s, const diff_node *n, size_t bytes)
 
 static void release_program(void *p) { program_release(p); }
 
+/* Make a function of the node's program from a graph, which is copied. */
+static function *function_of(session *s, const diff_node *n, const char *name, const ir_graph *g)
+{
+  function *f = build_function(s, n->program, name, g);
+
+  f->is_builtin = true;
+  return f;
+}
+
 diff_node *diff_node_new(session *s, const ir_graph *g)
 {
   program *p = program_new(s, s->cx->ctx);
@@ -37,7 +47,8 @@ diff_node *diff_node_new(session *s, const ir_graph *g)
   n->program = p;
   n->n_inputs = ir_block_n_inputs(g->block);
   n->n_outputs = ir_block_n_outputs(g->block);
-  n->graph = build_function(s, p, "graph", g)->graph;
+  p->borrowed_types = g->types;
+  n->whole = function_of(s, n, "graph", g);
   session_keep(s, p);
   return n;
 }
@@ -45,7 +56,7 @@ diff_node *diff_node_new(session *s, const ir_graph *g)
 /* Return a copy of the graph with one output each. */
 static ir_graph *graph_of(session *s, const diff_node *n)
 {
-  ir_graph *g = ir_graph_twin(s, n->graph);
+  ir_graph *g = ir_graph_twin(s, n->whole->graph);
   ir_block *b = g->block;
 
   session_defer(s, ir_graph_free_deferred, g);
@@ -73,6 +84,9 @@ static void set_type(session *s, ir_graph *g, ir_value *v, rush_value arg, diff_
     ir_facts facts = ir_facts_of_tensor(arg.as.tensor);
 
     facts.requires_grad = of.requires;
+    for (int i = 0; i < facts.n_dims && of.sizes; i++)
+      facts.strides[i] = IR_STRIDE_UNKNOWN;
+    facts.contiguous = of.sizes ? -1 : facts.contiguous;
     v->type = ir_facts_type(s, g->types, &facts);
   }
 }
@@ -171,7 +185,7 @@ static void differentiate_f(session *s, diff_variant *v, const rush_value *args)
   graph_gradient made;
   diff d = {.s = s,
             .o = {.defined = defined, .needed = needed, .is_separate = true, .is_for_all = true,
-                  .is_example = true, .is_strict = true},
+                  .is_example = !v->is_exact, .is_strict = true},
             .out = &made};
 
   set_types(s, g, v, args);
@@ -194,20 +208,32 @@ static void differentiate_f(session *s, diff_variant *v, const rush_value *args)
   set_saves(s, v, &made);
   set_captured(s, v, &d);
   v->op = (op){.schema = schema_of(s, n, made.f), .ctx = n->ctx};
-  function *typed = build_function(s, n->program, name_of(s, v, "typed"), g);
+  function *typed = function_of(s, n, name_of(s, v, "typed"), g);
   pass_erase_shape_information(s, made.f);
-  function *f = build_function(s, n->program, name_of(s, v, "f"), made.f);
-  f->is_builtin = true;
+  function *f = function_of(s, n, name_of(s, v, "f"), made.f);
   v->typed = typed->graph;
   v->f = f;
 }
 
 static rush_status find_formula(call_ctx *cx, grad_graph *graph, const bool *defined,
-                                const bool *used, const op_gradient **out, const bool **nodes);
+                                const bool *used, const bool *so_far, const op_gradient **out,
+                                const bool **nodes);
 
 static void release_node(grad_graph *graph)
 {
   diff_node_release(((diff_variant *)(void *)graph)->node);
+}
+
+static diff_fact fact_of(session *s, const diff_node *n, rush_value arg, bool is_exact)
+{
+  diff_fact f = diff_fact_of(arg);
+  int64_t *sizes;
+
+  if (!is_exact || f.n_dims < 0)
+    return f;
+  f.sizes = sizes = keep(s, n, ((size_t)f.n_dims + 1) * sizeof *sizes);
+  memcpy(sizes, arg.as.tensor->sizes, (size_t)f.n_dims * sizeof *sizes);
+  return f;
 }
 
 static void make_variant(session *s, void *arg)
@@ -220,8 +246,9 @@ static void make_variant(session *s, void *arg)
   v->graph = (grad_graph){.formula = find_formula, .release = release_node};
   v->node = n;
   v->facts = keep(s, n, (n->n_inputs + 1) * sizeof *v->facts);
+  v->is_exact = job->is_exact;
   for (uint32_t i = 0; i < n->n_inputs; i++)
-    v->facts[i] = diff_fact_of(job->args[i]);
+    v->facts[i] = fact_of(s, n, job->args[i], job->is_exact);
   if (!job->fails)
     differentiate_f(s, v, job->args);
   v->next = atomic_load_explicit(&n->variants, memory_order_relaxed);
@@ -229,10 +256,10 @@ static void make_variant(session *s, void *arg)
   job->v = v;
 }
 
-rush_status diff_variant_make(call_ctx *cx, diff_node *n, const rush_value *args,
+rush_status diff_variant_make(call_ctx *cx, diff_node *n, const rush_value *args, bool is_exact,
                               diff_variant **out)
 {
-  variant_job job = {.node = n, .args = args};
+  variant_job job = {.node = n, .args = args, .is_exact = is_exact};
   rush_error *err = cx->err, own = RUSH_ERROR_INIT;
 
   cx->err = &own;
@@ -271,11 +298,10 @@ static uint32_t result_of(session *s, const diff_variant *v, const graph_gradien
 }
 
 static void set_formula(session *s, const diff_variant *v, const graph_gradient *made,
-                        diff_backward *b)
+                        const diff_backward *of, op_gradient *g)
 {
-  op_gradient *g = &b->formula;
-  const uint32_t n_takes =
-    made->input_vjps.n + made->captured_inputs.n + made->captured_outputs.n;
+  const uint32_t n_takes = made->input_vjps.n + v->node->n_inputs + made->captured_inputs.n +
+                           made->captured_outputs.n;
 
   for (uint32_t i = 0; i < made->input_vjps.n; i++)
     made->input_vjps.at[i] = result_of(s, v, made, made->input_vjps.at[i]);
@@ -284,6 +310,10 @@ static void set_formula(session *s, const diff_variant *v, const graph_gradient 
   g->inputs = g->takes = g->text = "";
   g->take = keep(s, v->node, (n_takes + 1) * sizeof *g->take);
   put_takes(g, GRADIENT_OF_RESULT, &made->input_vjps);
+  g->is_total = of->so_far != NULL;
+  for (uint32_t i = 0; i < v->node->n_inputs && g->is_total; i++)
+    if (of->so_far[i])
+      g->take[g->n_takes++] = (gradient_take){GRADIENT_SO_FAR, (uint16_t)i};
   put_takes(g, GRADIENT_ARG, &made->captured_inputs);
   put_takes(g, GRADIENT_RESULT, &made->captured_outputs);
   g->input = keep(s, v->node, (made->output_vjps.n + 1) * sizeof *g->input);
@@ -311,8 +341,12 @@ static void make_backward(session *s, void *arg)
 
   session_lock(s, &v->node->program->lock);
   diff d = {.s = s,
-            .o = {.defined = job->b->defined, .needed = job->b->used, .is_separate = true,
-                  .is_example = true, .is_strict = true},
+            .o = {.defined = job->b->defined,
+                  .needed = job->b->used,
+                  .is_separate = !job->b->so_far,
+                  .so_far = job->b->so_far,
+                  .is_example = !v->is_exact,
+                  .is_strict = true},
             .out = &made,
             .vjps = captured_vjps(s, v, job->b->defined),
             .available = v->available};
@@ -331,30 +365,41 @@ static void make_backward(session *s, void *arg)
   diff_round(&d, g);
   diff_backward *b = keep(s, v->node, sizeof *b);
   b->ran = d.ran;
-  set_formula(s, v, &made, b);
+  set_formula(s, v, &made, job->b, &b->formula);
   b->defined = keep(s, v->node, v->n_results + 1);
   b->used = keep(s, v->node, v->node->n_inputs + 1);
   memcpy(b->defined, job->b->defined, v->n_results);
   memcpy(b->used, job->b->used, v->node->n_inputs);
+  if (job->b->so_far) {
+    b->so_far = keep(s, v->node, v->node->n_inputs + 1);
+    memcpy(b->so_far, job->b->so_far, v->node->n_inputs);
+  }
   pass_erase_shape_information(s, made.df);
-  function *df = build_function(s, v->node->program, name_of(s, v, "df"), made.df);
-  df->is_builtin = true;
+  function *df = function_of(s, v->node, name_of(s, v, "df"), made.df);
   atomic_store_explicit(&b->formula.function, df, memory_order_relaxed);
   b->next = atomic_load_explicit(&v->backwards, memory_order_relaxed);
   atomic_store_explicit(&v->backwards, b, memory_order_release);
   job->b = b;
 }
 
+static bool same_flags(const bool *a, const bool *b, uint32_t n)
+{
+  return a && b ? memcmp(a, b, n) == 0 : a == b;
+}
+
 static rush_status find_formula(call_ctx *cx, grad_graph *graph, const bool *defined,
-                                const bool *used, const op_gradient **out, const bool **nodes)
+                                const bool *used, const bool *so_far, const op_gradient **out,
+                                const bool **nodes)
 {
   diff_variant *v = (diff_variant *)(void *)graph;
-  diff_backward like = {.defined = (bool *)(uintptr_t)defined, .used = (bool *)(uintptr_t)used};
+  diff_backward like = {.defined = (bool *)(uintptr_t)defined, .used = (bool *)(uintptr_t)used,
+                        .so_far = (bool *)(uintptr_t)so_far};
   variant_job job = {.v = v, .b = &like};
   const diff_backward *b = atomic_load_explicit(&v->backwards, memory_order_acquire);
 
   while (b && (memcmp(b->defined, defined, v->n_results) != 0 ||
-               memcmp(b->used, used, v->node->n_inputs) != 0))
+               memcmp(b->used, used, v->node->n_inputs) != 0 ||
+               !same_flags(b->so_far, so_far, v->node->n_inputs)))
     b = b->next;
   if (!b) {
     TRY(session_run(cx, make_backward, &job));

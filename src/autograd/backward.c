@@ -1,9 +1,14 @@
 /* autograd/backward.c -- computes gradients (backward.h): a depth-first walk finds the records
- * between outputs and inputs, a count of missing contributions orders them, and each record's
- * formulas run when its count reaches zero (Kahn's topological order). The walk has its own stack
- * and a table from records to nodes, since graphs may be a million records deep and several
- * runs must not write into shared records. Cost: O(records + edges) and the formulas.
- * Differentiated graphs add in the same order: a change here is one of autodiff/reverse.c. */
+ * between outputs and inputs, a count of missing contributions says which are complete, and of
+ * these the one that was made last runs next (Kahn's topological order with a heap, the order of
+ * PyTorch's engine).  So contributions to a gradient are added in the reverse order of the calls,
+ * whatever the graph around them: a record of a whole graph (autodiff/) adds in the same order as
+ * records of its nodes.  Rejected: a stack instead of the heap, with which the order depends on
+ * how records are connected.
+ *
+ * The walk has its own stack and a table from records to nodes, since graphs may be a million
+ * records deep and several runs must not write into shared records; the table is asked once for
+ * each edge. Cost: O(edges + records * log records) and the formulas. */
 #include "autograd/backward.h"
 
 #include "ops/table/table.h"
@@ -12,8 +17,8 @@ typedef struct node { /* of the run: a record */
   grad_record *r;     /* retained */
   uint32_t n_waiting; /* missing gradients: edges of records that will run */
   uint32_t edge;      /* the walk's place */
+  uint32_t first;     /* its edges in walk.edges */
   bool is_needed;     /* leads to an input */
-  bool is_done;       /* its walk ended */
   rush_value *grads;  /* r->n_made, or NULL: there are none */
 } node;
 
@@ -22,7 +27,8 @@ typedef struct walk {
   node *nodes;
   uint32_t n, cap;
   table by_record; /* node + 1 */
-  uint32_t *stack, n_stack, cap_stack;
+  uint32_t *edges, n_edges, cap_edges; /* node + 1 of each edge's record; 0: it has none */
+  uint32_t *stack, n_stack, cap_stack; /* the walk's; then a heap of the nodes that can run */
   const grad_edge *wanted;  /* of the inputs, or NULL: every leaf */
   size_t n_wanted;
   bool retain_graph;
@@ -40,6 +46,7 @@ static void walk_free(walk *w)
   }
   mem_free(c, w->nodes, w->cap * sizeof *w->nodes);
   table_free(&w->by_record);
+  mem_free(c, w->edges, w->cap_edges * sizeof *w->edges);
   mem_free(c, w->stack, w->cap_stack * sizeof *w->stack);
 }
 
@@ -51,43 +58,50 @@ static node *find_record(const walk *w, const grad_record *r)
   return i ? &w->nodes[i - 1] : NULL;
 }
 
-static rush_status grow_walk(walk *w)
+/* Return the node of the k-th edge of n; NULL: its gradient is not needed. */
+static node *edge_node(const walk *w, const node *n, uint32_t k)
 {
-  const uint32_t cap = w->cap ? 2 * w->cap : 32;
-  node *nodes =
-    mem_realloc(w->cx->ctx, w->nodes, w->cap * sizeof *nodes, cap * sizeof *nodes);
-  if (!nodes)
+  const uint32_t i = w->edges[n->first + k];
+  return i && w->nodes[i - 1].is_needed ? &w->nodes[i - 1] : NULL;
+}
+
+/* Make room for `more` items of `bytes` each behind n. */
+static rush_status grow(const walk *w, void **items, uint32_t n, uint32_t more, uint32_t *cap,
+                        size_t bytes)
+{
+  uint32_t to = *cap ? *cap : 32;
+  if (more <= *cap - n)
+    return RUSH_OK;
+  if (more > UINT32_MAX / 4 || n > UINT32_MAX / 4)
+    return call_fail(w->cx, "a gradient through more than %u records", UINT32_MAX / 4);
+  while (to - n < more)
+    to *= 2;
+  void *grown = mem_realloc(w->cx->ctx, *items, *cap * bytes, to * bytes);
+  if (!grown)
     return call_nomem(w->cx);
-  w->nodes = nodes;
-  w->cap = cap;
+  *items = grown;
+  *cap = to;
   return RUSH_OK;
 }
 
 static rush_status push(walk *w, uint32_t i)
 {
-  if (w->n_stack == w->cap_stack) {
-    const uint32_t cap = w->cap_stack ? 2 * w->cap_stack : 32;
-    uint32_t *stack =
-      mem_realloc(w->cx->ctx, w->stack, w->cap_stack * sizeof *stack, cap * sizeof *stack);
-    if (!stack)
-      return call_nomem(w->cx);
-    w->stack = stack;
-    w->cap_stack = cap;
-  }
+  TRY(grow(w, (void **)&w->stack, w->n_stack, 1, &w->cap_stack, sizeof *w->stack));
   w->stack[w->n_stack++] = i;
   return RUSH_OK;
 }
 
-/* Push a record if it is new to the walk. */
-static rush_status enter(walk *w, grad_record *r)
+/* Push a record that is new to the walk; *at is its node + 1. */
+static rush_status enter(walk *w, grad_record *r, uint32_t *at)
 {
-  if (find_record(w, r))
-    return RUSH_OK;
-  if (w->n == w->cap)
-    TRY(grow_walk(w));
+  TRY(grow(w, (void **)&w->nodes, w->n, 1, &w->cap, sizeof *w->nodes));
+  TRY(grow(w, (void **)&w->edges, w->n_edges, r->n_tensors, &w->cap_edges, sizeof *w->edges));
   if (!table_put(&w->by_record, address_key(r), (void *)(uintptr_t)(w->n + 1)))
     return call_nomem(w->cx);
-  w->nodes[w->n++] = (node){.r = grad_record_retain(r)};
+  w->nodes[w->n] = (node){.r = grad_record_retain(r), .first = w->n_edges};
+  memset(w->edges + w->n_edges, 0, r->n_tensors * sizeof *w->edges);
+  w->n_edges += r->n_tensors;
+  *at = ++w->n;
   return push(w, w->n - 1);
 }
 
@@ -101,26 +115,42 @@ static bool is_wanted(const walk *w, const grad_record *r)
   return false;
 }
 
+/* Step along the next edge of the walk's top. */
+static rush_status walk_edge(walk *w, node *n)
+{
+  uint32_t *at = &w->edges[n->first + n->edge];
+  grad_record *to = n->r->tensors[n->edge].edge.to;
+  if (to && !*at) {
+    const node *there = find_record(w, to);
+    uint32_t made = 0;
+    if (!there) {
+      const uint32_t k = n->first + n->edge; /* and looked at again when its walk is over */
+      TRY(enter(w, to, &made));
+      w->edges[k] = made;
+      return RUSH_OK;
+    }
+    *at = (uint32_t)(there - w->nodes) + 1;
+  }
+  n->is_needed |= edge_node(w, n, n->edge) != NULL;
+  n->edge++;
+  return RUSH_OK;
+}
+
 /* Visit everything that `from` leads to.  A node is finished after the nodes it leads to. */
 static rush_status walk_from(walk *w, grad_record *from)
 {
-  TRY(enter(w, from));
+  uint32_t made;
+  if (find_record(w, from))
+    return RUSH_OK;
+  TRY(enter(w, from, &made));
   while (w->n_stack) {
     node *n = &w->nodes[w->stack[w->n_stack - 1]];
-    if (n->edge == n->r->n_tensors) {
-      n->is_needed |= is_wanted(w, n->r);
-      n->is_done = true;
-      w->n_stack--;
+    if (n->edge < n->r->n_tensors) {
+      TRY(walk_edge(w, n));
       continue;
     }
-    grad_record *to = n->r->tensors[n->edge].edge.to;
-    const node *there = to ? find_record(w, to) : NULL;
-    if (to && !there) {
-      TRY(enter(w, to)); /* and looked at again when its walk is over */
-      continue;
-    }
-    n->is_needed |= there && there->is_needed;
-    n->edge++;
+    n->is_needed |= is_wanted(w, n->r);
+    w->n_stack--;
   }
   return RUSH_OK;
 }
@@ -129,29 +159,70 @@ static void count_waiting(walk *w)
 {
   for (uint32_t i = 0; i < w->n; i++)
     for (uint32_t k = 0; w->nodes[i].is_needed && k < w->nodes[i].r->n_tensors; k++) {
-      node *to = w->nodes[i].r->tensors[k].edge.to
-                   ? find_record(w, w->nodes[i].r->tensors[k].edge.to)
-                   : NULL;
-      if (to && to->is_needed)
+      node *to = edge_node(w, &w->nodes[i], k);
+      if (to)
         to->n_waiting++;
     }
+}
+
+/* -- The nodes that can run -------------------------------------------------------------------- */
+
+/* True if node a runs before node b. */
+static bool is_before(const walk *w, uint32_t a, uint32_t b)
+{
+  return w->nodes[a].r->number > w->nodes[b].r->number;
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+  const uint32_t t = *a;
+  *a = *b;
+  *b = t;
+}
+
+static rush_status push_ready(walk *w, uint32_t i)
+{
+  uint32_t at = w->n_stack;
+  TRY(push(w, i));
+  for (; at && is_before(w, w->stack[at], w->stack[(at - 1) / 2]); at = (at - 1) / 2)
+    swap(&w->stack[at], &w->stack[(at - 1) / 2]);
+  return RUSH_OK;
+}
+
+static uint32_t pop_ready(walk *w)
+{
+  const uint32_t top = w->stack[0];
+  w->stack[0] = w->stack[--w->n_stack];
+  for (uint32_t at = 0, next; (next = 2 * at + 1) < w->n_stack; at = next) {
+    next += next + 1 < w->n_stack && is_before(w, w->stack[next + 1], w->stack[next]);
+    if (!is_before(w, w->stack[next], w->stack[at]))
+      break;
+    swap(&w->stack[next], &w->stack[at]);
+  }
+  return top;
 }
 
 /* -- Gradients --------------------------------------------------------------------------------- */
 
 static bool is_defined_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
-/* Add `grad` (stolen) to a node's gradient. */
-static rush_status add_steal(walk *w, node *n, uint32_t result, rush_value grad)
+/* Set a node's gradient to `grad` (stolen). */
+static rush_status set_steal(const walk *w, node *n, uint32_t result, rush_value grad)
 {
   if (!n->grads && !(n->grads = mem_alloc_zero(w->cx->ctx, n->r->n_made * sizeof *n->grads))) {
     value_release(grad);
     return call_nomem(w->cx);
   }
-  if (!is_defined_tensor(n->grads[result])) {
-    n->grads[result] = grad;
-    return RUSH_OK;
-  }
+  value_release(n->grads[result]);
+  n->grads[result] = grad;
+  return RUSH_OK;
+}
+
+/* Add `grad` (stolen) to a node's gradient. */
+static rush_status add_steal(walk *w, node *n, uint32_t result, rush_value grad)
+{
+  if (!n->grads || !is_defined_tensor(n->grads[result]))
+    return set_steal(w, n, result, grad);
   rush_value args[2] = {n->grads[result], grad}, sum;
   rush_status st = op_invoke_name(w->cx, "aten::add", "Tensor", args, 2, &sum);
   value_release(grad);
@@ -310,31 +381,36 @@ static rush_status arg_sizes(walk *w, const grad_record *r, uint32_t i, rush_val
 /* -- Running a record -------------------------------------------------------------------------- */
 
 /* True if the gradient of the argument will be used. */
-static bool slot_is_used(const walk *w, const grad_record *r, const grad_slot *s)
+static bool slot_is_used(const walk *w, const node *n, const grad_slot *s)
 {
-  for (uint32_t k = 0; k < s->n; k++) {
-    const node *to =
-      r->tensors[s->first + k].edge.to ? find_record(w, r->tensors[s->first + k].edge.to) : NULL;
-    if (to && to->is_needed)
+  for (uint32_t k = 0; k < s->n; k++)
+    if (edge_node(w, n, s->first + k))
       return true;
-  }
   return false;
 }
 
 /* True if the gradient of the formula's input i will be used. */
-static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, uint32_t i)
+static bool is_used(const walk *w, const node *n, const op_gradient *g, uint32_t i)
 {
-  return slot_is_used(w, r, &r->args[g->input[i]]);
+  return slot_is_used(w, n, &n->r->args[g->input[i]]);
 }
 
-static rush_status needs(walk *w, const grad_record *r, const op_gradient *g, rush_value *out)
+static rush_status needs(walk *w, const node *n, const op_gradient *g, rush_value *out)
 {
   rush_list *l;
   TRY(list_new(w->cx, type_simple(TYPE_BOOL), g->n_inputs, &l));
   for (uint32_t i = 0; i < g->n_inputs; i++)
-    l->items[l->n++] = value_bool(is_used(w, r, g, i));
+    l->items[l->n++] = value_bool(is_used(w, n, g, i));
   *out = value_heap_steal(RUSH_TAG_LIST, l);
   return RUSH_OK;
+}
+
+/* Return the sum so far of the gradients of argument i, a tensor; borrowed. */
+static rush_value so_far(const walk *w, const node *n, uint32_t i)
+{
+  const uint32_t k = n->r->args[i].first;
+  const node *to = edge_node(w, n, k);
+  return to && to->grads ? to->grads[n->r->tensors[k].edge.result] : value_none();
 }
 
 static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_take t,
@@ -345,16 +421,18 @@ static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_
   case GRADIENT_ARG: return unpack_saved(w, n->r, false, t.index, out);
   case GRADIENT_RESULT: return unpack_saved(w, n->r, true, t.index, out);
   case GRADIENT_SIZES: return arg_sizes(w, n->r, t.index, out);
+  case GRADIENT_SO_FAR: *out = value_retain(so_far(w, n, t.index)); return RUSH_OK;
   case GRADIENT_NEEDS: break;
   }
-  return needs(w, n->r, g, out);
+  return needs(w, n, g, out);
 }
 
-/* Pass one tensor's part of a formula's result on to its record. */
-static rush_status deliver(walk *w, const grad_tensor *of, rush_value made)
+/* Pass the part for tensor k of a formula's result on to its record. */
+static rush_status deliver(walk *w, const node *n, uint32_t k, bool is_total, rush_value made)
 {
-  node *to = of->edge.to ? find_record(w, of->edge.to) : NULL;
-  if (!to || !to->is_needed || !is_defined_tensor(made))
+  const grad_tensor *of = &n->r->tensors[k];
+  node *to = edge_node(w, n, k);
+  if (!to || !is_defined_tensor(made))
     return RUSH_OK;
   rush_value v = value_retain(made);
   rush_status st = op_gradient_fit(w->cx, of->shape.dtype, of->shape.n_dims, of->shape.sizes, &v);
@@ -362,19 +440,20 @@ static rush_status deliver(walk *w, const grad_tensor *of, rush_value made)
     value_release(v);
     return st;
   }
-  return add_steal(w, find_record(w, of->edge.to), of->edge.result, v);
+  return is_total ? set_steal(w, to, of->edge.result, v) : add_steal(w, to, of->edge.result, v);
 }
 
-static rush_status deliver_input(walk *w, const grad_record *r, const grad_slot *s, rush_value made)
+static rush_status deliver_input(walk *w, const node *n, const grad_slot *s, bool is_total,
+                                 rush_value made)
 {
   if (s->kind == GRAD_TENSOR)
-    return deliver(w, &r->tensors[s->first], made);
+    return deliver(w, n, s->first, is_total, made);
   if (s->kind != GRAD_LIST || made.tag != RUSH_TAG_LIST)
     return RUSH_OK;
   if (made.as.list->n != s->n)
     return call_fail(w->cx, "a gradient of %u tensors has %zu", s->n, made.as.list->n);
   for (uint32_t k = 0; k < s->n; k++)
-    TRY(deliver(w, &r->tensors[s->first + k], made.as.list->items[k]));
+    TRY(deliver(w, n, s->first + k, is_total, made.as.list->items[k]));
   return RUSH_OK;
 }
 
@@ -393,10 +472,9 @@ static rush_status run_formula_in(walk *w, const node *n, const op_gradient *g, 
   for (uint32_t i = 0; i < n_values; i++)
     value_release(values[i]);
   TRY(st);
-  grad_record *r = n->r; /* the node may move */
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     if (st == RUSH_OK)
-      st = deliver_input(w, r, &r->args[g->input[i]], made[i]);
+      st = deliver_input(w, n, &n->r->args[g->input[i]], g->is_total, made[i]);
     value_release(made[i]);
   }
   return st;
@@ -446,16 +524,21 @@ static rush_status run_graph(walk *w, const node *n)
   const grad_record *r = n->r;
   const op_gradient *g = NULL;
   const bool *nodes = NULL;
-  const size_t bytes = r->n_results + r->n_args;
+  const size_t bytes = r->n_results + 2 * (size_t)r->n_args;
   bool *flags = mem_alloc_zero(w->cx->ctx, bytes);
   if (!flags)
     return call_nomem(w->cx);
   for (uint32_t i = 0; i < r->n_results; i++)
     flags[i] =
       r->results[i].kind == GRAD_TENSOR && is_defined_tensor(n->grads[r->results[i].first]);
-  for (uint32_t i = 0; i < r->n_args; i++)
-    flags[r->n_results + i] = r->args[i].kind == GRAD_TENSOR && slot_is_used(w, r, &r->args[i]);
-  rush_status st = r->graph->formula(w->cx, r->graph, flags, flags + r->n_results, &g, &nodes);
+  bool *used = flags + r->n_results, *adds = used + r->n_args;
+  for (uint32_t i = 0; i < r->n_args; i++) {
+    used[i] = r->args[i].kind == GRAD_TENSOR && slot_is_used(w, n, &r->args[i]);
+    adds[i] = used[i] && is_defined_tensor(so_far(w, n, i));
+  }
+  /* Recorded additions have their places among the records of the formulas. */
+  rush_status st = r->graph->formula(w->cx, r->graph, flags, used, w->cx->recorder ? adds : NULL,
+                                     &g, &nodes);
   mem_free(w->cx->ctx, flags, bytes);
   TRY(st);
   TRY(note_ran(w, n->r, nodes));
@@ -474,7 +557,7 @@ static rush_status run_record(walk *w, const node *n)
   for (uint32_t f = 0; f < g->n; f++) {
     bool used = false;
     for (uint32_t i = 0; i < g->items[f].n_inputs; i++)
-      used |= is_used(w, n->r, &g->items[f], i);
+      used |= is_used(w, n, &g->items[f], i);
     if (used)
       TRY(run_formula(w, n, &g->items[f]));
   }
@@ -495,6 +578,15 @@ static rush_status keep_gradient(walk *w, rush_tensor **grad, rush_value part, b
   return RUSH_OK;
 }
 
+/* True if only the run knows the tensor and its memory, and a copy would have its layout. */
+static bool is_only_ours(const rush_tensor *t)
+{
+  return heap_is_unique(&t->h) && heap_is_unique(&t->st->h) && !t->extra &&
+         t->st->origin == STORAGE_OURS && !t->st->deleter && !t->h.small &&
+         t->st->n_bytes == (size_t)t->n_elems * tensor_item_bytes(t) &&
+         !(t->h.flags & (TENSOR_WRAPPED_NUMBER | TENSOR_REQUIRES_GRAD)) && tensor_is_dense(t);
+}
+
 /* Add a leaf's gradient to the one it has, or pass it to the host. */
 static rush_status accumulate(walk *w, const node *n)
 {
@@ -506,6 +598,11 @@ static rush_status accumulate(walk *w, const node *n)
   if (w->host)
     TRY(w->host->add(w->host->user, leaf, n->grads[0], w->cx->recorder != NULL, w->retain_graph,
                      &known, w->cx->err));
+  if (!known && !m->grad && !w->cx->recorder && is_only_ours(n->grads[0].as.tensor)) {
+    m->grad = n->grads[0].as.tensor;
+    n->grads[0] = value_none();
+    return RUSH_OK;
+  }
   return known ? RUSH_OK : keep_gradient(w, &m->grad, n->grads[0], !w->cx->recorder);
 }
 
@@ -524,38 +621,59 @@ static void capture(const walk *w, const node *n, rush_value *results)
       results[i] = value_retain(n->grads[w->wanted[i].result]);
 }
 
-/* Run the nodes on the stack, whose gradients are complete. */
+static void drop_gradients(const node *n)
+{
+  for (uint32_t k = 0; n->grads && k < n->r->n_made; k++) {
+    value_release(n->grads[k]);
+    n->grads[k] = value_none();
+  }
+}
+
+/* Run a node whose gradient is complete. */
+static rush_status run_node(walk *w, const node *n, rush_value *results)
+{
+  bool is_run = false;
+  TRY(call_poll(w->cx));
+  capture(w, n, results);
+  TRY(keep_results(w, n));
+  if (!n->r->o && !w->wanted)
+    TRY(accumulate(w, n));
+  for (uint32_t k = 0; k < n->r->n_tensors && !is_run; k++)
+    is_run = edge_node(w, n, k) != NULL;
+  if (is_run && n->grads) {
+    TRY(run_record(w, n));
+    if (!w->retain_graph && (!n->r->graph || n->r->is_spent))
+      grad_record_free_saved(n->r);
+  }
+  drop_gradients(n);
+  return RUSH_OK;
+}
+
+/* Count down what n contributed to.  Complete leaves run at once, the last argument's first: as if
+ * a graph's nodes had run one by one. */
+static rush_status count_down(walk *w, const node *n, rush_value *results)
+{
+  for (uint32_t k = n->r->n_tensors; k-- > 0;) {
+    node *to = edge_node(w, n, k);
+    if (!to || --to->n_waiting)
+      continue;
+    if (to->r->o)
+      TRY(push_ready(w, (uint32_t)(to - w->nodes)));
+    else
+      TRY(run_node(w, to, results));
+  }
+  return RUSH_OK;
+}
+
 static rush_status run_all(walk *w, rush_value *results)
 {
   for (uint32_t i = 0; i < w->n; i++)
     if (w->nodes[i].is_needed && !w->nodes[i].n_waiting)
-      TRY(push(w, i));
+      TRY(push_ready(w, i));
   while (w->n_stack) {
-    node n = w->nodes[w->stack[--w->n_stack]];
-    TRY(call_poll(w->cx));
-    capture(w, &n, results);
-    TRY(keep_results(w, &n));
-    if (!n.r->o && !w->wanted)
-      TRY(accumulate(w, &n));
-    bool is_run = false;
-    for (uint32_t k = 0; k < n.r->n_tensors; k++) {
-      const node *to = n.r->tensors[k].edge.to ? find_record(w, n.r->tensors[k].edge.to) : NULL;
-      is_run |= to && to->is_needed;
-    }
-    if (is_run && n.grads)
-      TRY(run_record(w, &n));
-    if (is_run && n.grads && !w->retain_graph && (!n.r->graph || n.r->is_spent))
-      grad_record_free_saved(n.r);
-    for (uint32_t k = 0; k < n.r->n_tensors; k++) {
-      node *to = n.r->tensors[k].edge.to ? find_record(w, n.r->tensors[k].edge.to) : NULL;
-      if (to && to->is_needed && --to->n_waiting == 0)
-        TRY(push(w, (uint32_t)(to - w->nodes)));
-    }
-    node *done = find_record(w, n.r);
-    for (uint32_t k = 0; done->grads && k < n.r->n_made; k++) {
-      value_release(done->grads[k]);
-      done->grads[k] = value_none();
-    }
+    const node *n = &w->nodes[pop_ready(w)];
+    TRY(run_node(w, n, results));
+    TRY(count_down(w, n, results));
   }
   return RUSH_OK;
 }
@@ -627,6 +745,7 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
 {
   const call_recorder *outer = cx->recorder;
   const bool mode = cx->grad_mode;
+  const uint8_t watch = cx->watch;
   walk w = {.cx = cx,
             .by_record = {.ctx = cx->ctx},
             .n_wanted = q->n_inputs,
@@ -637,6 +756,7 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
     return call_nomem(cx);
   cx->grad_mode = q->create_graph;
   cx->recorder = !q->create_graph ? NULL : outer ? outer : &autograd_recorder;
+  cx->watch |= q->create_graph ? CALL_RECORDED : 0;
   for (size_t i = 0; i < q->n_inputs; i++)
     results[i] = value_none();
   w.wanted = q->n_inputs ? wanted : NULL;
@@ -651,6 +771,7 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
     st = check_unused(cx, q, results);
   walk_free(&w);
   cx->grad_mode = mode;
+  cx->watch = watch;
   cx->recorder = outer;
   for (size_t i = 0; i < q->n_inputs; i++) {
     grad_record_release(wanted[i].to);

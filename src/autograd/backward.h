@@ -2,8 +2,8 @@
  *
  * Three steps: find the records between outputs and inputs (a depth-first walk with its own stack),
  * count for each how many records contribute to its gradient, and run its formulas when all
- * contributions have arrived.  A gradient without contributions is undefined, and so is what
- * depends only on undefined ones: None.
+ * contributions have arrived; of several, those of the record that was made last.  A gradient
+ * without contributions is undefined, and so is what depends only on undefined ones: None.
  *
  * Inside a program's call (aten::backward) the gradients of leaves that the recorder's host owns
  * are passed to the host. With create_graph the formulas are recorded, on the saved values with

@@ -437,6 +437,7 @@ rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g,
     return call_nomem(cx);
   atomic_init(&r->refs, 1);
   r->ctx = cx->ctx;
+  r->number = context_next_record(cx->ctx);
   r->o = o;
   r->formulas = g;
   rush_status st = make_slots(cx, args, o->schema->n_args, &r->args, &r->tensors, &r->n_tensors);

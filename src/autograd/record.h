@@ -68,9 +68,10 @@ typedef struct grad_graph {
   const bool *saves; /* by node: its own record would save tensors */
   /* Get the formula that takes the gradients of the results with `defined` only, and computes those
    * of the arguments with `used`, and the nodes whose formulas it runs; both live as long as the
-   * graph. */
+   * graph.  so_far: the formula adds to the gradients that these arguments have; NULL: it does not
+   * add. */
   rush_status (*formula)(call_ctx *cx, struct grad_graph *g, const bool *defined, const bool *used,
-                         const op_gradient **out, const bool **nodes);
+                         const bool *so_far, const op_gradient **out, const bool **nodes);
   void (*release)(struct grad_graph *g);
 } grad_graph;
 
@@ -78,6 +79,8 @@ struct grad_record {
   _Atomic uint32_t refs;
   uint32_t n_args, n_tensors;         /* of the base operator */
   uint32_t n_results, n_made;         /* the tensors of the results */
+  /* grows with every record of the context: greater than those of the records it has edges to */
+  uint64_t number;
   bool unchecked;                     /* only the geometry of the saved values matters */
   bool freed;                         /* saved tensors were freed */
   bool is_spent;                      /* of a graph: nothing saved is needed again */

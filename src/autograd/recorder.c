@@ -330,6 +330,19 @@ static rush_status after(rush_call *c)
 const call_recorder autograd_recorder = {
   .call = record, .before = before, .after = after, .call_gradient_op = autograd_call_op};
 
+/* True if the value is a tensor that requires grad, or may contain one. */
+static bool may_hold_one(rush_value v)
+{
+  bool any = false;
+  if (v.tag == RUSH_TAG_TENSOR)
+    return v.as.tensor && tensor_requires_grad(v.as.tensor);
+  if (v.tag != RUSH_TAG_LIST)
+    return v.tag > RUSH_TAG_LIST && v.tag <= RUSH_TAG_OBJECT;
+  for (size_t i = 0; i < v.as.list->n && !any; i++)
+    any = v.as.list->items[i].tag == RUSH_TAG_LIST || may_hold_one(v.as.list->items[i]);
+  return any;
+}
+
 rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
                            bool any, const rush_value *args, size_t n_args)
 {
@@ -340,9 +353,7 @@ rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient
   }
   cx->recorder = own;
   for (size_t i = 0; i < n_args && !any; i++)
-    any = args[i].tag == RUSH_TAG_TENSOR
-            ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)
-            : args[i].tag >= RUSH_TAG_LIST && args[i].tag <= RUSH_TAG_OBJECT;
+    any = may_hold_one(args[i]);
   cx->watch |= any ? CALL_RECORDED : 0;
   return RUSH_OK;
 }

@@ -389,6 +389,11 @@ uint64_t context_state_epoch(const context *c)
   return atomic_load_explicit(&c->state_epoch, memory_order_acquire);
 }
 
+uint64_t context_next_record(context *c)
+{
+  return atomic_fetch_add_explicit(&c->n_records, 1, memory_order_relaxed) + 1;
+}
+
 uint32_t context_number(context *c, _Atomic uint32_t *number)
 {
   uint32_t had = atomic_load_explicit(number, memory_order_relaxed);

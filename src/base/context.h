@@ -268,6 +268,8 @@ void context_set_guard_failures(context *c, uint64_t seed, uint64_t nth);
 bool context_fails_guards(const context *c);
 /* Count a guard that holds while context_fails_guards; true: it has to fail. */
 bool context_fails_this_guard(context *c);
+/* Return the number of a new gradient record: they are ordered by it. */
+uint64_t context_next_record(context *c);
 /* Limits on recursion: a count (limit_depth) and bytes of stack, whichever is reached first.
  *
  * Bytes are counted from the outermost entry (call_ctx_init).  The first STACK_UNMEASURED of them

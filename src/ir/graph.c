@@ -69,6 +69,13 @@ void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts)
   g->kept = k;
 }
 
+void ir_graph_keep_types_of(session *s, ir_graph *g, const ir_graph *from)
+{
+  ir_graph_keep_types(s, g, from->types);
+  for (const struct kept_types *k = from->kept; k; k = k->next)
+    ir_graph_keep_types(s, g, k->types);
+}
+
 /* -- Block signatures -------------------------------------------------------------------------- */
 
 ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char *name)
@@ -452,9 +459,7 @@ static void copy_contents(session *s, ir_graph *to, const ir_graph *g, bool keep
 {
   copier *c = copier_new(s, to);
 
-  ir_graph_keep_types(s, to, g->types);
-  for (const struct kept_types *k = g->kept; k; k = k->next)
-    ir_graph_keep_types(s, to, k->types);
+  ir_graph_keep_types_of(s, to, g);
   c->keeps_numbers = keeps_numbers;
   copy_block_body(c, to->block, g->block);
   if (to->next_origin < g->next_origin)
@@ -489,9 +494,7 @@ void ir_node_set_subgraph(session *s, ir_node *n, const ir_graph *g)
   ASSERT(ir_node_has_subgraph_block(n), "the kind has no block for a subgraph");
   while (n->n_blocks)
     ir_node_destroy_block(n, n->n_blocks - 1);
-  ir_graph_keep_types(s, n->graph, g->types);
-  for (const struct kept_types *k = g->kept; k; k = k->next)
-    ir_graph_keep_types(s, n->graph, k->types);
+  ir_graph_keep_types_of(s, n->graph, g);
   copier *c = copier_new(s, n->graph);
   c->own_names = true;
   copy_block_body(c, ir_node_add_block(s, n), g->block);

@@ -209,6 +209,8 @@ void ir_graph_free_deferred(void *g); /* for session_defer */
 void ir_graph_borrow_types(ir_graph *g);
 /* Retain the store of a type of another program that the graph uses. */
 void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
+/* Keep all types of another graph, whose nodes come into this one. */
+void ir_graph_keep_types_of(session *s, ir_graph *g, const ir_graph *from);
 ir_graph *ir_graph_copy(session *s,
                         const ir_graph *g); /* new; origins kept, values renumbered */
 /* new; numbers kept too: it prints the same text */

@@ -400,7 +400,7 @@ void function_set_graph_steal(function *f, ir_graph *g)
 {
   ASSERT(g != f->graph, "a graph that the function has already");
   ASSERT(!f->program->has_ended, "a graph for a program that has ended");
-  if (g->types == &f->program->types)
+  if (g->types == &f->program->types || g->types == f->program->borrowed_types)
     ir_graph_borrow_types(g);
   ir_graph_free(f->graph);
   f->graph = g;

@@ -95,6 +95,7 @@ struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
 
 struct program {
   type_store types; /* its refs are the program's */
+  type_store *borrowed_types; /* of graphs that do not retain them: its owner does; or NULL */
   context *ctx;     /* retained, unless ctx_borrowed */
   bool ctx_borrowed;
   arena mem;        /* functions, schemas, names */

@@ -5,10 +5,14 @@
  * results may share memory with an argument stay outside: a record of the whole subgraph could not
  * follow writes to them, nor return a view together with its base.  inline_autodiff_subgraphs
  * replaces small ones by their nodes again, as recording each operator is then cheaper than
- * recording the whole.  Thresholds are those of PyTorch's executors. */
+ * recording the whole.  Thresholds are those of PyTorch's executors.
+ *
+ * In a graph whose calls are recorded (ir_graph.is_recorded) gradients keep their bits: see
+ * adding_order.c. */
 #include "passes/passes_int.h"
 
 #define FEWEST_OPS 2   /* of a subgraph that is created: autodiffSubgraphNodeThreshold */
+#define MOST_OPS 256   /* of one in a plan: each that joins is compared with the others */
 #define FEWEST_NODES 5 /* of one that stays, with constants: autodiffSubgraphInlineThreshold */
 
 static bool may_share_memory(const op *o)
@@ -22,10 +26,20 @@ static bool may_share_memory(const op *o)
   return false;
 }
 
+typedef struct cutting {
+  session *s;
+  adding_order *order; /* of a graph whose calls are recorded, or NULL */
+} cutting;
+
 static const char *refuse(const rush_node *node, void *user)
 {
   const ir_node *n = (const ir_node *)(const void *)node;
+  const cutting *c = user;
+  const char *why = c->order ? adding_order_refuses(c->order, n) : NULL;
   bool tensor = false;
+
+  if (why)
+    return why;
 
   for (uint32_t i = 0; i < n->n_outputs; i++)
     tensor |= type_is(n->outputs[i]->type, TYPE_TENSOR);
@@ -33,14 +47,18 @@ static const char *refuse(const rush_node *node, void *user)
     return "makes no tensor";
   if (may_share_memory(n->op))
     return "its result may share memory with an argument";
-  return pass_is_differentiable(user, n) ? NULL : "has no derivative in the table";
+  return pass_is_differentiable(c->s, n) ? NULL : "has no derivative in the table";
 }
 
 void pass_create_autodiff_subgraphs(session *s, ir_graph *g)
 {
-  const rush_group_def def = {.refuse = refuse, .user = s, .min_nodes = FEWEST_OPS};
+  cutting c = {s, g->is_recorded ? adding_order_of(s, g) : NULL};
+  const rush_group_def def = {.refuse = refuse,
+                              .user = &c,
+                              .min_nodes = FEWEST_OPS,
+                              .max_nodes = g->is_recorded ? MOST_OPS : 0};
 
-  pass_group_kind(s, g, IR_DIFFERENTIABLE_GRAPH, &def);
+  pass_group_kind(s, g, IR_DIFFERENTIABLE_GRAPH, &def, c.order);
 }
 
 /* True if the recorder can record every node by itself. */

@@ -18,8 +18,7 @@ static bool holds_tensor(const type *t)
   return t->kind == TYPE_TENSOR || t->kind == TYPE_ANY || t->kind == TYPE_TUPLE;
 }
 
-/* True if the facts say that the value never requires a gradient. */
-static bool never_requires(const ir_value *v)
+bool pass_never_requires(const ir_value *v)
 {
   if (!holds_tensor(v->type))
     return true;
@@ -33,7 +32,7 @@ static bool never_requires(const ir_value *v)
 static bool results_never_require(const ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    if (!never_requires(n->outputs[i]))
+    if (!pass_never_requires(n->outputs[i]))
       return false;
   return true;
 }
@@ -73,7 +72,7 @@ static bool may_require(session *s, const ir_node *n)
   if (n->kind != IR_OP || results_never_require(n))
     return false;
   for (uint32_t i = 0; i < n->n_inputs; i++)
-    takes |= !never_requires(ir_node_input(n, i));
+    takes |= !pass_never_requires(ir_node_input(n, i));
   if (takes)
     session_check(s, op_gradients_of(s->cx, n->op, &formulas));
   return formulas != NULL;

@@ -21,5 +21,5 @@ void pass_fuse(session *s, ir_graph *g)
 {
   const rush_group_def def = {.refuse = refuse, .min_nodes = FEWEST};
 
-  pass_group_kind(s, g, IR_GROUP, &def);
+  pass_group_kind(s, g, IR_GROUP, &def, NULL);
 }

@@ -6,7 +6,7 @@
  * which then grows by the producers of its inputs.  A group can be placed if the last of its inputs
  * is made before the first outside use of its results; a producer that would break this stays
  * outside. */
-#include "passes/passes.h"
+#include "passes/passes_int.h"
 
 #include "base/grow.h"
 #include "ops/call/lookup.h"
@@ -26,6 +26,7 @@ typedef struct grouper {
   const rush_group_def *def;
   ir_kind kind; /* of the nodes that are made */
   const op *op; /* IR_OP: their operator */
+  adding_order *order; /* which groups keep, or NULL */
   text_buf *report;
   node_info *infos;
   uint32_t n_infos, n_groups;
@@ -214,6 +215,21 @@ static void measure_outputs(const grouper *p, const ir_block *b, extent *x)
 
 static bool within(uint32_t n, uint32_t limit) { return limit == 0 || n <= limit; }
 
+/* Return the node before which the group is placed. */
+static ir_node *place_of(const grouper *p, const extent *x)
+{
+  ir_node *last = p->members[p->n_members - 1];
+
+  return x->first_user && x->first_user->order < last->order ? x->first_user : last->next;
+}
+
+static bool keeps_order(const grouper *p, const extent *x)
+{
+  const order_group g = {p->members, p->n_members, place_of(p, x)->order};
+
+  return !p->order || adding_order_keeps(p->order, &g);
+}
+
 static bool fits(grouper *p, const ir_block *b, extent *x)
 {
   *x = (extent){.hi = UINT64_MAX};
@@ -222,7 +238,7 @@ static bool fits(grouper *p, const ir_block *b, extent *x)
   measure_inputs(p, b, x);
   measure_outputs(p, b, x);
   return x->lo < x->hi && within(x->n_inputs, p->def->max_inputs) &&
-         within(x->n_outputs, p->def->max_outputs);
+         within(x->n_outputs, p->def->max_outputs) && keeps_order(p, x);
 }
 
 static void add_member(grouper *p, ir_node *n)
@@ -351,11 +367,10 @@ static void move_out(making *m, ir_value *v)
 
 static void make_group(grouper *p, const extent *x)
 {
-  ir_node *last = p->members[p->n_members - 1], *before = last->next;
+  const ir_node *last = p->members[p->n_members - 1];
+  ir_node *before = place_of(p, x);
   making m = {.p = p, .group = ir_node_new(p->s, p->g, p->kind, NULL, 0)};
 
-  if (x->first_user && x->first_user->order < last->order)
-    before = x->first_user;
   m.group->op = p->op;
   m.group->range = last->range;
   m.group->origin = last->origin;
@@ -440,15 +455,18 @@ void pass_group(rush_pass *p, const rush_group_def *def)
       p->s, RUSH_EARGUMENT, NULL, NULL,
       "groups need a registered operator that takes and returns anything, which '%s' does not",
       def->op);
+  if (p->graph->is_recorded)
+    return;
   clear_marks(p->s, p->graph->block);
   grouper g = {.s = p->s, .g = p->graph, .def = def, .kind = IR_OP, .op = o, .report = p->report};
 
   group_block(&g, p->graph->block);
 }
 
-void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def)
+void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def,
+                     adding_order *order)
 {
-  grouper p = {.s = s, .g = g, .def = def, .kind = kind};
+  grouper p = {.s = s, .g = g, .def = def, .kind = kind, .order = order};
 
   clear_marks(s, g->block);
   group_block(&p, g->block);

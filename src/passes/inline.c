@@ -118,8 +118,7 @@ void pass_inline_call(session *s, ir_node *n, function *f, const ir_graph *body)
          "a call and the body have as many inputs and outputs");
   ir_call_inline(s, n, body->block, f, out);
   ir_graph_keep_types(s, n->graph, &f->program->types);
-  for (const struct kept_types *k = body->kept; k; k = k->next)
-    ir_graph_keep_types(s, n->graph, k->types);
+  ir_graph_keep_types_of(s, n->graph, body);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     keep_name(s, n->outputs[i], out[i]);
   pass_replace(n, out);

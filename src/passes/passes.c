@@ -117,28 +117,36 @@ void pass_run_registered(session *s, ir_graph *g)
   run_registered(s, &p, before);
 }
 
-ir_graph *passes_base(session *s, const function *f)
+ir_graph *passes_base(session *s, const function *f, bool is_recorded)
 {
   ir_graph *own = ir_graph_copy(s, f->graph);
 
   ASSERT(own != f->graph && own->next_origin == f->graph->next_origin,
          "passes change a copy only");
   session_defer(s, ir_graph_free_deferred, own);
+  own->is_recorded = is_recorded;
   if (passes_wanted(s->cx->ctx))
     pass_inline_calls(s, own, f);
   pass_autocast(s, own); /* no choice: it is part of the program's meaning */
   return session_keep(s, own);
 }
 
-ir_graph *passes_run(session *s, const function *f, specialisation *sp, text_buf *report)
+ir_graph *passes_run(session *s, const function *f, specialisation *sp, bool is_recorded,
+                     text_buf *report)
 {
-  ir_graph *own = sp && sp->base ? ir_graph_copy(s, sp->base) : passes_base(s, f);
+  ir_graph *own =
+    sp && sp->base ? ir_graph_copy(s, sp->base) : passes_base(s, f, is_recorded);
   rush_pass p = {.s = s, .graph = own, .report = report};
 
   session_defer(s, ir_graph_free_deferred, own);
   own->has_points = sp && sp->base;
+  own->is_recorded = is_recorded;
   if (sp)
     pass_specialise(s, own, sp);
+  if (sp && is_recorded) {
+    pass_create_autodiff_subgraphs(s, own);
+    pass_inline_autodiff_subgraphs(s, own);
+  }
   run_registered(s, &p, f->graph);
   if (sp && sp->base)
     pass_thin_guards(s, own);

@@ -27,13 +27,16 @@ bool passes_wanted(context *c);
  * passes_wanted is false. */
 bool pass_has_autocast(const ir_graph *g);
 /* Return a new graph (not registered with the session): that of f, which is compiled, with its
- * calls inlined, after all passes.  `sp`: specialised for it (specialise.h), or NULL.  Under its
- * program's lock.  `report`: as in rush_pass. */
-ir_graph *passes_run(session *s, const function *f, struct specialisation *sp, text_buf *report);
+ * calls inlined, after all passes.  `sp`: specialised for it (specialise.h), or NULL.
+ * `is_recorded`: for calls that may record gradients; operators stay in order, and only in
+ * subgraphs that are differentiated as one are they grouped.  Under its program's lock.  `report`:
+ * as in rush_pass. */
+ir_graph *passes_run(session *s, const function *f, struct specialisation *sp, bool is_recorded,
+                     text_buf *report);
 
 /* Return a new graph (not registered with the session): that of f with its calls inlined, before
  * other passes.  Under its program's lock. */
-ir_graph *passes_base(session *s, const function *f);
+ir_graph *passes_base(session *s, const function *f, bool is_recorded);
 /* Run the context's passes over a graph, in their order. */
 void pass_run_registered(session *s, ir_graph *g);
 

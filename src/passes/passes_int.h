@@ -61,9 +61,29 @@ rush_value pass_hold(session *s, rush_value v_steal);
 typedef void pass_visit(session *s, ir_node *n, void *arg);
 void pass_each(session *s, ir_block *b, pass_visit *fn, void *arg);
 
+/* True if the facts say that the value never requires a gradient. */
+bool pass_never_requires(const ir_value *v);
+
+/* -- The order in which gradients are added (adding_order.c) ----------------------------------- */
+
+typedef struct adding_order adding_order;
+typedef struct order_group { /* that would be placed before the node of that order */
+  ir_node *const *members;   /* in the block's order */
+  uint32_t n;
+  uint64_t before;
+} order_group;
+
+/* Look at a graph.  Uses `scratch` of its values. */
+adding_order *adding_order_of(session *s, ir_graph *g);
+/* Return why no group may have the node, or NULL. */
+const char *adding_order_refuses(const adding_order *o, const ir_node *n);
+/* True if gradients have the same bits when the group is differentiated as one. */
+bool adding_order_keeps(adding_order *o, const order_group *g);
+
 /* Group nodes into nodes of a kind that has a subgraph, as pass_group does; `def` without an
- * operator. */
-void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def);
+ * operator.  `order`: groups keep it; or NULL. */
+void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def,
+                     adding_order *order);
 
 /* -- Memory that is seen from outside (common.c) ----------------------------------------------- */
 

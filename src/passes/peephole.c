@@ -23,12 +23,15 @@ static ir_value *put_bool(const look *k, ir_node *n, bool b)
   return pass_put_constant(k->s, n, value_bool(b), type_simple(TYPE_BOOL));
 }
 
-/* Return v if it can stand for n's result, an equal tensor: nothing can tell them apart. */
+/* Return v if it can stand for n's result, an equal tensor: nothing can tell them apart.  Where
+ * calls are recorded gradients can: what is added to the gradient of the result first would be
+ * added to v's one by one. */
 static ir_value *input_if_same(const look *k, const ir_node *n, ir_value *v)
 {
   const ir_value *out = n->outputs[0];
 
-  return !k->switches_grad && !alias_is_written(k->alias, v) && !alias_is_written(k->alias, out) &&
+  return (!n->graph->is_recorded || pass_never_requires(v)) && !k->switches_grad &&
+             !alias_is_written(k->alias, v) && !alias_is_written(k->alias, out) &&
              pass_is_hidden(out)
            ? v
            : NULL;
@@ -204,6 +207,14 @@ static ir_value *type_as(const look *k, ir_node *n)
            : NULL;
 }
 
+static ir_value *real_conj(const look *k, ir_node *n)
+{
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
+
+  (void)k; /* so does this one */
+  return f->dtype != DTYPE_NONE && !dtype_is_complex(f->dtype) ? ir_node_input(n, 0) : NULL;
+}
+
 static ir_value *size(const look *k, ir_node *n)
 {
   const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
@@ -322,6 +333,8 @@ static rule *rule_of(const ir_node *n)
     return not_not;
   case OPN_ADD:
     return simplify_add;
+  case OPN_CONJ:
+    return real_conj;
   case OPN_DIM:
     return n_dims;
   case OPN_EXPAND:

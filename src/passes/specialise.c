@@ -322,7 +322,6 @@ void pass_specialise(session *s, ir_graph *g, specialisation *sp)
   if (sp->base)
     pass_guard_points(s, g, &sp->points);
   g->keeps_errors = true;
-  g->is_recorded = sp->is_recorded;
   for (size_t i = 0; i < COUNT_OF(phases); i++) {
     if ((phases[i].needs_geometry && r.may.moves_geometry) ||
         (phases[i].again && !has_unknown_sizes(s, g)))

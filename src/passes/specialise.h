@@ -23,7 +23,6 @@ typedef struct specialisation {
   const rush_object *self;
   const ir_facts *const *entry; /* per input of the graph; NULL: no tensor, or nothing is assumed */
   uint32_t n_args;
-  bool is_recorded; /* calls may record gradients */
   /* the function's graph, inlined, with points; NULL: none was profiled */
   const ir_graph *base;
   point_facts points; /* what was recorded at base's points */

@@ -799,6 +799,9 @@ static code *finish(coder *e, const ir_block *b, const char *name)
     value_retain(c->constants[i]);
   for (uint32_t i = 0; i < c->n_places; i++)
     c->has_inlined |= c->places[i].inlined != NULL;
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    c->may_start_recording |= c->sites[i].op && (c->sites[i].op->name_key == OPN_REQUIRES_GRAD_ ||
+                                                 c->sites[i].op->name_key == OPN_SET_GRAD_ENABLED);
   return c;
 }
 
@@ -810,6 +813,7 @@ void code_free(code *c)
   executors_free(atomic_load_explicit(&c->executors, memory_order_acquire)); /* plans, first */
   code_free(atomic_load_explicit(&c->profiled, memory_order_acquire));
   points_free(c->ctx, c->points);
+  code_free(atomic_load_explicit(&c->recorded, memory_order_acquire));
   groups_free(c);
   for (uint32_t i = 0; i < c->n_caches; i++)
     op_cache_free(c->ctx, &c->caches[i]);

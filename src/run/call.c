@@ -30,7 +30,7 @@ static code *emit_optimised(session *s, function *f)
 {
   if (!passes_wanted(s->cx->ctx) && !pass_has_autocast(f->graph))
     return code_emit(s, f->graph->block, f, f->name);
-  code *c = code_emit_graph(s, passes_run(s, f, NULL, NULL), f);
+  code *c = code_emit_graph(s, passes_run(s, f, NULL, false, NULL), f);
 
   session_defer(s, drop_code, c);
   c->chooses_plans = passes_wanted(s->cx->ctx) && executor_serves(c);
@@ -79,6 +79,34 @@ static void emit_marked(session *s, void *arg)
     atomic_store_explicit(&c->marked, code_emit_marked(s, c), memory_order_release);
 }
 
+/* A record's number is its place: groups, whose nodes moved, would change the order in which
+ * gradients are added. */
+static void emit_recorded(session *s, void *arg)
+{
+  code *c = arg;
+
+  session_lock(s, &c->function->program->lock);
+  if (atomic_load_explicit(&c->recorded, memory_order_acquire))
+    return;
+  code *made = code_emit_graph(s, passes_run(s, c->function, NULL, true, NULL), c->function);
+
+  made->chooses_plans = c->chooses_plans;
+  made->has_points = c->has_points;
+  made->main = c;
+  atomic_store_explicit(&c->recorded, made, memory_order_release);
+}
+
+/* Replace *c by its code for calls that record. */
+COLD static rush_status recorded_of(call_ctx *cx, const code **c)
+{
+  code *own = (code *)(uintptr_t)*c;
+
+  if (!atomic_load_explicit(&own->recorded, memory_order_acquire))
+    TRY(session_run(cx, emit_recorded, own));
+  *c = atomic_load_explicit(&own->recorded, memory_order_acquire);
+  return RUSH_OK;
+}
+
 /* Replace *c by its marked code. */
 COLD static rush_status marked_of(call_ctx *cx, const code **c)
 {
@@ -101,7 +129,9 @@ rush_status code_of(call_ctx *cx, function *f, const code **out)
     c = job.made;
   }
   *out = c;
-  return UNLIKELY(cx->watch & CALL_PROFILED) && c->has_inlined ? marked_of(cx, out) : RUSH_OK;
+  if (UNLIKELY(code_may_record(cx, c) && c->has_groups))
+    TRY(recorded_of(cx, out));
+  return UNLIKELY(cx->watch & CALL_PROFILED) && (*out)->has_inlined ? marked_of(cx, out) : RUSH_OK;
 }
 
 /* -- Calls ------------------------------------------------------------------------------------- */

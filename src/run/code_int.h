@@ -92,6 +92,11 @@ struct code {
   bool is_builtin, is_eager;
   bool is_group;       /* a group's subgraph, run if its backend cannot run a call */
   bool has_inlined;    /* some place has calls that were inlined */
+  bool has_groups;     /* some site has one */
+  bool may_start_recording; /* by requires_grad_, or by changing the grad mode */
+  /* the same without groups, for calls that record gradients; NULL until one runs */
+  code *_Atomic recorded;
+  const code *main;    /* of such code: the function's; else NULL */
   code *_Atomic marked; /* the same with marks, for calls under a profile; NULL until one runs */
   code *_Atomic profiled; /* the same with points: points.h; NULL until it is made */
   bool has_points;     /* its graph has some */
@@ -121,6 +126,13 @@ struct code {
   uint8_t *arg_wants;    /* n_args */
   size_t n_bytes;      /* of the one block that contains all this */
 };
+
+/* True if operators of a call of c may be recorded. */
+static inline bool code_may_record(const call_ctx *cx, const code *c)
+{
+  return cx->recorder &&
+         ((cx->grad_mode && cx->watch & CALL_RECORDED) || c->may_start_recording);
+}
 
 /* Compile a graph's block with one result (several are a tuple).  Leaves the session on failure. */
 code *code_emit(session *s, ir_block *b, function *f, const char *name);

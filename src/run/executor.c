@@ -97,7 +97,8 @@ static _Atomic(attachment *) *place_of(const code *canonical, const rush_value *
 {
   rush_object *self = self_of(canonical, args);
 
-  return self ? &self->attached : &((code *)(uintptr_t)canonical)->executors;
+  const code *own = canonical->main ? canonical->main : canonical;
+  return self ? &self->attached : &((code *)(uintptr_t)own)->executors;
 }
 
 static inline executor *find_executor(_Atomic(attachment *) *place, const function *f)
@@ -111,9 +112,6 @@ static inline executor *find_executor(_Atomic(attachment *) *place, const functi
 }
 
 /* -- Facts of a call --------------------------------------------------------------------------- */
-
-/* True if operators of the call may be recorded: the program may change the grad mode itself. */
-static inline bool may_record(const call_ctx *cx) { return cx->recorder != NULL; }
 
 /* The facts by which plans are chosen; whether gradients are required has no part in them. */
 static ir_facts entry_facts(rush_value v)
@@ -354,8 +352,7 @@ static void make_plan(session *s, void *arg)
   const uint32_t n = job->e->n_args;
   const ir_facts **entry = session_array(s, const ir_facts *, (size_t)n + 1);
   specialisation sp = {
-    .self = self_of(job->canonical, job->args), .entry = entry, .n_args = n,
-    .is_recorded = job->is_recorded};
+    .self = self_of(job->canonical, job->args), .entry = entry, .n_args = n};
   const code *profiled;
 
   choose_facts(s, job);
@@ -366,7 +363,7 @@ static void make_plan(session *s, void *arg)
   session_lock(s, &f->program->lock);
   job->epoch = context_state_epoch(s->cx->ctx);
   profiled = profiled_for_plan(s, job->canonical, &sp);
-  ir_graph *g = passes_run(s, f, &sp, NULL);
+  ir_graph *g = passes_run(s, f, &sp, job->is_recorded, NULL);
   session_defer(s, ir_graph_free_deferred, g);
   /* Behind other plans it is made all the same: it would be tried at each call. */
   job->is_useless =
@@ -455,9 +452,9 @@ static plan *plan_for(call_ctx *cx, executor *e, const code *canonical, const ru
   call_ctx quiet = *cx;
   rush_error err = RUSH_ERROR_INIT;
   plan_job job = {
-    .e = e, .canonical = canonical, .args = args, .is_recorded = may_record(cx)};
+    .e = e, .canonical = canonical, .args = args, .is_recorded = code_may_record(cx, canonical)};
 
-  if (atomic_load_explicit(&e->f->program->types.n_refined, memory_order_relaxed) >= MOST_TYPES)
+  if (atomic_load_explicit(&e->f->graph->types->n_refined, memory_order_relaxed) >= MOST_TYPES)
     return NULL;
   for (uint32_t i = 0; i < e->n_args; i++)
     if (!is_usual(cx, args[i]))
@@ -489,7 +486,8 @@ COLD static plan *miss(call_ctx *cx, executor *e, const code *canonical, const r
 {
   if (!mutex_try(&e->lock))
     return NULL;
-  plan *p = find_plan(e, may_record(cx), args); /* another thread may have made it */
+  plan *p =
+    find_plan(e, code_may_record(cx, canonical), args); /* another thread may have made it */
   if (!p && e->wait)
     e->wait--;
   else if (!p && e->made < MOST_MADE)
@@ -524,7 +522,8 @@ COLD static const code *first_code(call_ctx *cx, const code *canonical)
   rush_error err = RUSH_ERROR_INIT;
   profile_job job = {.canonical = canonical};
 
-  if (!canonical->has_points || !context_profiles(cx->ctx) || context_plan_limits(cx->ctx).off)
+  if (!canonical->has_points || !context_profiles(cx->ctx) ||
+      context_plan_limits(cx->ctx).off)
     return canonical;
   quiet.err = &err;
   const rush_status st = session_run(&quiet, make_profiled, &job);
@@ -549,7 +548,7 @@ const code *executor_choose(call_ctx *cx, const code *canonical, const rush_valu
     return canonical;
   }
   count_call(&e->calls);
-  plan *p = find_plan(e, may_record(cx), args);
+  plan *p = find_plan(e, code_may_record(cx, canonical), args);
   if (UNLIKELY(!p))
     p = miss(cx, e, canonical, args);
   atomic_store_explicit(&e->last, p, memory_order_relaxed);

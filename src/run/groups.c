@@ -65,6 +65,7 @@ void groups_prepare(session *s, code *c, const group_site *list)
       code *body = code_emit(s, g->node->blocks[0], c->function, c->name);
 
       body->is_group = true;
+      c->has_groups |= g->node->kind == IR_OP;
       st->state->body = body;
     }
     if (def->prepare)

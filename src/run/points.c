@@ -48,7 +48,7 @@ const code *code_profiled(session *s, const code *canonical)
 
   if (c || !canonical->has_points)
     return c;
-  ir_graph *g = passes_base(s, canonical->function);
+  ir_graph *g = passes_base(s, canonical->function, false);
   session_defer(s, ir_graph_free_deferred, g);
   if (!pass_put_points(s, g, context_fails_guards(s->cx->ctx)))
     return NULL;

@@ -241,7 +241,7 @@ static void show_groups(session *s, function *f, text_buf *out)
 {
   function_ensure(s, f);
   session_lock(s, &f->program->lock);
-  ir_graph *g = passes_run(s, f, NULL, out);
+  ir_graph *g = passes_run(s, f, NULL, false, out);
 
   session_defer(s, free_graph, g);
   ir_print(out, g, false);

@@ -37,7 +37,7 @@ static void transform(session *s, void *arg)
   session_defer(s, release_program_of, p);
   function *f = program_add_function(s, p, "__torch__.f");
   function_set_graph_steal(f, ir_parse(s, &p->types, j->text));
-  ir_graph *made = passes_run(s, f, NULL, NULL);
+  ir_graph *made = passes_run(s, f, NULL, false, NULL);
   session_defer(s, free_graph, made);
   ir_verify(s, made, "grouping");
   ir_print(&j->out, made, false);

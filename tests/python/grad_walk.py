@@ -1,7 +1,8 @@
 """Differentiate PyTorch's samples (op_db) by the gradients of the operator table, and compare with
 torch.autograd.grad.
 
-    python tests/python/grad_walk.py [--only NAME] [--samples 0] [--all] [--json FILE] [--graph]
+    python tests/python/grad_walk.py [--only NAME] [--samples 0] [--all] [--json FILE]
+        [--graph | --plans]
 
 Every operator that a sample calls is stopped before PyTorch's autograd sees it (a mode on the
 PreDispatch key, so composite ones come whole).  If its entry has `grad`, it becomes one
@@ -11,7 +12,8 @@ that a gradient would flow through is "no formula of ...".  In-place operators a
 their result, and a copy: to record them is no matter of formulas.
 
 With --graph each such operator is a program of one prim::DifferentiableGraph (graph_calls.py),
-which Rushlight differentiates as a whole, and second derivatives are compared too.
+which Rushlight differentiates as a whole, and second derivatives are compared too.  With --plans
+programs are called three times, so that their plans run.
 """
 
 from __future__ import annotations
@@ -543,10 +545,14 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=0, help="of each dtype; 0: all")
     parser.add_argument("--all", action="store_true", help="every reason, not the first two")
     parser.add_argument("--graph", action="store_true", help="through prim::DifferentiableGraph")
+    parser.add_argument(
+        "--plans", action="store_true", help="--graph, each program called until it has a plan"
+    )
     parser.add_argument("--json", help="write what passed, failed, lacks a formula")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    GRAPHS[0] = options.graph
+    GRAPHS[0] = options.graph or options.plans
+    graph_calls.CALLS[0] = 3 if options.plans else 1
     went: dict[str, Any] = {"passed": [], "failed": {}, "reasons": EXCEPTIONS}
     lacking: collections.Counter[str] = collections.Counter()
     for op in op_db:
@@ -588,7 +594,7 @@ def main() -> int:
         f"{len(went['passed'])} of {total} entries pass "
         f"({100 * len(went['passed']) / max(total, 1):.1f} %)"
     )
-    if options.graph:
+    if GRAPHS[0]:
         print(f"{graph_calls.MADE['programs']} programs, {graph_calls.MADE['not built']} not built")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(went, indent=1))

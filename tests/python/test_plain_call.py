@@ -59,13 +59,13 @@ def test_an_argument_that_requires_grad(without_torch: Callable[..., None]) -> N
     without_torch("""
 x, w, b = ones(64), ones(64, grad=True), ones(64)
 y = unit.affine(x, w, b)
-assert y.requires_grad and y.is_recorded and count()["group_calls"] == 0 and count()["interpreted"] == 3
+assert y.requires_grad and y.is_recorded and count()["group_calls"] == 0
 y.sum().backward()
 assert w.grad is not None and x.grad is None
 with rushlight.no_grad():
     y = unit.affine(x, w, b)
 # The second call has a plan, in which the loop is one group.
-assert not y.requires_grad and count()["group_calls"] == 1 and count()["interpreted"] == 3
+assert not y.requires_grad and count()["group_calls"] == 1 and count()["interpreted"] == 0
 y = unit.affine(x, w.detach(), b)
 assert not y.requires_grad and count()["group_calls"] == 2
 assert [t.requires_grad for t in unit.quiet(ones(2, 2, grad=True))] == [True, True, True]
@@ -236,11 +236,14 @@ y = model(ones(3, 64))
 assert not y.requires_grad and not y.is_recorded and not (y + 1).requires_grad
 assert count()["group_calls"] == 1 and count()["interpreted"] == 0
 x = ones(3, 64, grad=True)
-model(x).sum().backward()
-assert x.grad is not None and count()["interpreted"] == 1
+y = model(x)
+assert count()["interpreted"] == 0
+y.sum().backward()
+assert x.grad is not None
+had = count()["interpreted"]
 with rushlight.enable_grad():
     y = model(ones(3, 64))
-assert y.is_recorded and count()["interpreted"] == 2
+assert y.is_recorded and count()["interpreted"] == had
 """,
         archives / name,
     )

@@ -27,7 +27,10 @@ typedef enum gradient_from {                     /* the source of a function's a
                              /* the sizes of argument `index`: List[int], List[List[int]] of
                               * Tensor[] */
                              GRADIENT_SIZES,
-                             GRADIENT_NEEDS /* List[bool]: which inputs are needed */
+                             GRADIENT_NEEDS, /* List[bool]: which inputs are needed */
+                             /* the sum so far of the gradients of argument `index`: of a graph's
+                              * formula (autodiff/) */
+                             GRADIENT_SO_FAR
 } gradient_from;
 
 typedef struct gradient_take {
@@ -41,6 +44,7 @@ typedef struct op_gradient {
   uint16_t *input;            /* argument numbers of the base operator */
   gradient_take *take;
   uint32_t at;                /* its index among the operator's */
+  bool is_total;              /* results are not added to the sums so far: they are the new sums */
   _Atomic(void *) function;   /* once compiled */
 } op_gradient;
 
