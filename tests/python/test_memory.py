@@ -47,6 +47,17 @@ def test_a_limit_below_the_peak_ends_the_measuring_run(run, tmp_path: pathlib.Pa
     assert "--max-bytes stays the limit" in done.stderr and (tmp_path / "y.npy").exists()
 
 
+def test_a_limit_that_leaves_no_room_for_packed_weights_is_no_error(
+    run, tmp_path: pathlib.Path
+) -> None:
+    """The second product with a weight packs it, for good: the measured peak has no room for it."""
+    torch = pytest.importorskip("torch")
+    wide = torch.nn.Sequential(torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 4))
+    torch.jit.script(wide.eval()).save(str(tmp_path / "m.pt"))
+    plain = run("run", str(tmp_path / "m.pt"), "ones(1,784)").stdout
+    assert run("run", str(tmp_path / "m.pt"), "ones(1,784)", "--memory").stdout == plain
+
+
 def test_the_call_that_is_measured_changes_nothing(run, tmp_path: pathlib.Path) -> None:
     torch = pytest.importorskip("torch")
 

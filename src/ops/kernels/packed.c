@@ -55,6 +55,19 @@ static bool is_trusted(const rush_tensor *w)
          (w->st->origin == STORAGE_OURS && (w->h.flags & TENSOR_IS_PARAMETER));
 }
 
+/* Pack, or return NULL: where memory or the byte limit does not suffice, only a saving is lost. */
+static gemm_packed *try_pack(call_ctx *cx, const gemm_packing *p)
+{
+  call_ctx quiet = *cx;
+  rush_error err = RUSH_ERROR_INIT;
+  gemm_packed *made = NULL;
+
+  quiet.err = &err;
+  const rush_status st = gemm_pack(&quiet, p, &made);
+  rush_error_clear(&err);
+  return st == RUSH_OK ? made : NULL;
+}
+
 rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing *p,
                           const gemm_packed **out)
 {
@@ -89,8 +102,8 @@ rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing
   }
   if (changes)
     return RUSH_OK;
-  if (seen)
-    TRY(gemm_pack(cx, p, &e.packed));
+  if (seen && !(e.packed = try_pack(cx, p)))
+    return RUSH_OK;
   if (!entry_push(st, &e)) {
     gemm_packed_free(cx->ctx, e.packed);
     e.packed = NULL;
