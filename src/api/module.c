@@ -4,6 +4,7 @@
  * into the old one, so that other references see it. O(attributes) for each lookup. */
 #include "api/api_int.h"
 #include "archive/open.h"
+#include "autograd/record.h"
 
 /* -- Loading ----------------------------------------------------------------------------------- */
 
@@ -247,12 +248,16 @@ static rush_status call_by_name(call_ctx *cx, const call_job *j, const named_arg
               : call_object(cx, j, kwargs, made);
 }
 
-/* True if the call may use tensors that are not its positional arguments: attributes, others. */
+/* True if the call may use tensors that require grad and are no positional arguments: attributes,
+ * named arguments. */
 static bool may_use_more(const call_job *j)
 {
   const function *f = j->m ? module_find_method(j->m, str_of(j->method)) : NULL;
+  bool any = !f || function_takes_self(f);
 
-  return !f || function_takes_self(f) || j->n_named;
+  for (size_t i = 0; i < j->n_named && !any; i++)
+    any = autograd_may_hold(j->named[i].value);
+  return any;
 }
 
 static rush_status call_with_options(call_ctx *cx, const call_job *j, const named_arg *kwargs,
@@ -326,7 +331,7 @@ static rush_status prepare_method(call_ctx *cx, const call_job *j, const named_a
     TRY(API_READ(cx->err, rush_call_options, options, &own));
   own.gradient_host = NULL; /* gradients of copies are not used */
   TRY(api_outputs_begin(cx, &own, NULL));
-  TRY(api_call_options(cx, &own, &recorder, true, j->args, j->n_args));
+  TRY(api_call_options(cx, &own, &recorder, may_use_more(j), j->args, j->n_args));
   return module_prepare(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs,
                         (uint32_t)j->n_named);
 }

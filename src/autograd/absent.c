@@ -35,6 +35,12 @@ rush_status grad_leaves(call_ctx *cx, rush_tensor *const *tensors, size_t n, rus
   return call_unsupported(cx, "asking for gradients: " WITHOUT);
 }
 
+bool autograd_may_hold(rush_value v)
+{
+  (void)v;
+  return false;
+}
+
 rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
                            bool any, const rush_value *args, size_t n_args)
 {

@@ -114,6 +114,8 @@ extern const call_recorder autograd_recorder;
  * does, recording costs nothing.  Fails only in builds without gradients. */
 rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
                            bool any, const rush_value *args, size_t n_args) RUSH_CHECKED;
+/* True if the value is a tensor that requires grad, or may contain one. */
+bool autograd_may_hold(rush_value v);
 /* Fail in builds without gradients; `what` names the feature. */
 rush_status autograd_need(call_ctx *cx, const char *what) RUSH_CHECKED;
 /* gradient_ops.c: run torch.autograd.grad, backward(), .grad or retain_grad() inside a program. */

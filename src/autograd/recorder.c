@@ -330,8 +330,7 @@ static rush_status after(rush_call *c)
 const call_recorder autograd_recorder = {
   .call = record, .before = before, .after = after, .call_gradient_op = autograd_call_op};
 
-/* True if the value is a tensor that requires grad, or may contain one. */
-static bool may_hold_one(rush_value v)
+bool autograd_may_hold(rush_value v)
 {
   bool any = false;
   if (v.tag == RUSH_TAG_TENSOR)
@@ -339,7 +338,7 @@ static bool may_hold_one(rush_value v)
   if (v.tag != RUSH_TAG_LIST)
     return v.tag > RUSH_TAG_LIST && v.tag <= RUSH_TAG_OBJECT;
   for (size_t i = 0; i < v.as.list->n && !any; i++)
-    any = v.as.list->items[i].tag == RUSH_TAG_LIST || may_hold_one(v.as.list->items[i]);
+    any = v.as.list->items[i].tag == RUSH_TAG_LIST || autograd_may_hold(v.as.list->items[i]);
   return any;
 }
 
@@ -353,7 +352,7 @@ rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient
   }
   cx->recorder = own;
   for (size_t i = 0; i < n_args && !any; i++)
-    any = may_hold_one(args[i]);
+    any = autograd_may_hold(args[i]);
   cx->watch |= any ? CALL_RECORDED : 0;
   return RUSH_OK;
 }
