@@ -78,14 +78,30 @@ bool ir_facts_equal(const ir_facts *a, const ir_facts *b)
 
 bool ir_facts_is_none(const ir_facts *f) { return ir_facts_is_subtype(&nothing, f); }
 
+bool ir_facts_are_row_major(const ir_facts *f)
+{
+  int64_t stride = 1;
+
+  if (f->contiguous == 1)
+    return true;
+  if (!ir_facts_has_sizes(f) || !ir_facts_has_strides(f))
+    return false;
+  for (int i = f->n_dims - 1; i >= 0; i--) {
+    if (f->sizes[i] != 1 && f->strides[i] != stride)
+      return false;
+    stride = (int64_t)((uint64_t)stride * (uint64_t)f->sizes[i]); /* may be any numbers */
+  }
+  return true;
+}
+
 /* True if b knows nothing about a field, or the same as a. */
 static bool has(int64_t a, int64_t b, int64_t unknown) { return b == unknown || a == b; }
 
 bool ir_facts_is_subtype(const ir_facts *a, const ir_facts *b)
 {
   bool is = has(a->dtype, b->dtype, DTYPE_NONE) && has(a->defined, b->defined, -1) &&
-            has(a->requires_grad, b->requires_grad, -1) && has(a->contiguous, b->contiguous, -1) &&
-            has(a->n_dims, b->n_dims, -1);
+            has(a->requires_grad, b->requires_grad, -1) &&
+            (b->contiguous != 1 || ir_facts_are_row_major(a)) && has(a->n_dims, b->n_dims, -1);
 
   if (b->has_device)
     is = is && a->has_device && a->device_kind == b->device_kind &&

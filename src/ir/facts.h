@@ -53,6 +53,8 @@ bool ir_facts_fit(const ir_facts *f, const rush_tensor *t);
 /* True if the rank and all sizes (all strides) are known. */
 bool ir_facts_has_sizes(const ir_facts *f);
 bool ir_facts_has_strides(const ir_facts *f);
+/* True if the tensor is known to be row-major, also by its sizes and strides. */
+bool ir_facts_are_row_major(const ir_facts *f);
 /* True if the device is known to be the CPU. */
 bool ir_facts_on_cpu(const ir_facts *f);
 

@@ -143,6 +143,20 @@ bool pass_is_constant_int(const ir_value *v, int64_t *out)
   return true;
 }
 
+bool pass_call_op(session *s, const ir_node *n, const rush_value *args, rush_value *out)
+{
+  call_ctx quiet = *s->cx;
+
+  quiet.err = NULL;
+  if (n->op->outside || n->op->schema->is_vararg || n->op->schema->is_varret ||
+      !op_is_runnable(n->op) || op_prepare(&quiet, n->op) != RUSH_OK ||
+      op_invoke(&quiet, n->op, args, n->n_inputs, out, n->n_outputs) != RUSH_OK)
+    return false;
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    (void)pass_hold(s, out[i]);
+  return true;
+}
+
 bool pass_is_constant_bool(const ir_value *v, bool *out)
 {
   rush_value c;

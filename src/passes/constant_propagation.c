@@ -61,16 +61,10 @@ static bool is_plain_tensor(rush_value v)
 /* Call the operator; returns false if it fails. */
 static bool call_op(const folding *f, const ir_node *n, const rush_value *args, rush_value *out)
 {
-  call_ctx quiet = *f->s->cx;
+  bool good = pass_call_op(f->s, n, args, out);
 
-  quiet.err = NULL;
-  if (n->op->outside || n->op->schema->is_vararg || n->op->schema->is_varret ||
-      !op_is_runnable(n->op) || op_prepare(&quiet, n->op) != RUSH_OK ||
-      op_invoke(&quiet, n->op, args, n->n_inputs, out, n->n_outputs) != RUSH_OK)
-    return false;
-  bool good = true;
-  for (uint32_t i = 0; i < n->n_outputs; i++)
-    good = is_plain_tensor(pass_hold(f->s, out[i])) && good;
+  for (uint32_t i = 0; i < n->n_outputs && good; i++)
+    good = is_plain_tensor(out[i]);
   return good;
 }
 

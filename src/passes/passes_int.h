@@ -2,6 +2,7 @@
 #ifndef RUSH_PASSES_PASSES_INT_H
 #define RUSH_PASSES_PASSES_INT_H
 
+#include "ir/facts.h"
 #include "passes/passes.h"
 
 /* -- Questions (common.c) ---------------------------------------------------------------------- */
@@ -22,6 +23,13 @@ bool pass_is_pure(const ir_node *n);
  * header can stand for it. */
 bool pass_is_hidden(const ir_value *v);
 bool pass_is_constant_int(const ir_value *v, int64_t *out);
+/* The same for an integer that follows from constants and from sizes that facts know. */
+bool pass_is_known_int(session *s, const ir_value *v, int64_t *out);
+/* Return the facts of the tensor whose sizes the list has, x.size(): NULL if it is another list, or
+ * if something may change it. */
+const ir_facts *pass_facts_of_sizes(const ir_value *list);
+/* Call the operator for its results, which the session holds; returns false if it fails. */
+bool pass_call_op(session *s, const ir_node *n, const rush_value *args, rush_value *out);
 bool pass_is_constant_bool(const ir_value *v, bool *out);
 bool pass_is_none(const ir_value *v); /* the constant None */
 bool pass_is_autocast(const ir_value *v); /* an object of torch.autocast (autocast.c) */

@@ -72,22 +72,6 @@ static ir_value *floordiv(const look *k, ir_node *n)
   return neutral(n, 1, false);
 }
 
-static bool is_row_major(const ir_facts *f)
-{
-  int64_t stride = 1;
-
-  if (f->contiguous == 1)
-    return true;
-  if (!ir_facts_has_sizes(f) || !ir_facts_has_strides(f))
-    return false;
-  for (int i = f->n_dims - 1; i >= 0; i--) {
-    if (f->sizes[i] != 1 && f->strides[i] != stride)
-      return false;
-    stride = (int64_t)((uint64_t)stride * (uint64_t)f->sizes[i]); /* may be any numbers */
-  }
-  return true;
-}
-
 /* Simplify a row-major tensor times the int 1 to itself, unless it holds bools; the product of
  * another one has strides of its own. */
 static ir_value *mul(const look *k, ir_node *n)
@@ -99,7 +83,7 @@ static ir_value *mul(const look *k, ir_node *n)
     return neutral(n, 1, true);
   const ir_facts *f = ir_facts_of(x->type);
   if (n->n_inputs != 2 || !pass_is_constant_int(ir_node_input(n, 1), &one) || one != 1 ||
-      f->dtype == DTYPE_NONE || f->dtype == RUSH_BOOL || !is_row_major(f))
+      f->dtype == DTYPE_NONE || f->dtype == RUSH_BOOL || !ir_facts_are_row_major(f))
     return NULL;
   return input_if_same(k, n, x);
 }
@@ -379,6 +363,16 @@ static void simplify_if(ir_node *n)
   }
 }
 
+/* Replace the items of an unpacked x.size() by the sizes that are known. */
+static void simplify_unpack(const look *k, ir_node *n)
+{
+  const ir_facts *f = pass_facts_of_sizes(ir_node_input(n, 0));
+
+  for (uint32_t i = 0; f && n->n_outputs == (uint32_t)f->n_dims && i < n->n_outputs; i++)
+    if (f->sizes[i] >= 0 && n->outputs[i]->uses)
+      ir_value_replace_all_uses(n->outputs[i], pass_put_int(k->s, n, f->sizes[i]));
+}
+
 static void simplify_node(session *s, ir_node *n, void *arg)
 {
   const look *k = arg;
@@ -387,6 +381,8 @@ static void simplify_node(session *s, ir_node *n, void *arg)
   (void)s;
   if (n->kind == IR_IF)
     simplify_if(n);
+  else if (n->kind == IR_LIST_UNPACK)
+    simplify_unpack(k, n);
   else if (n->kind == IR_UNCHECKED_CAST &&
            type_equal(ir_node_input(n, 0)->type, n->outputs[0]->type))
     v = ir_node_input(n, 0);

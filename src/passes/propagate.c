@@ -38,14 +38,21 @@ static bool known_value(session *s, const ir_value *v, rush_value *out)
   rush_list *l;
   rush_value item;
 
+  int64_t i;
+
   if (ir_value_as_constant(v, out))
     return true;
+  if (type_is(v->type, TYPE_INT) && pass_is_known_int(s, v, &i)) {
+    *out = value_int(i);
+    return true;
+  }
   if (n->kind != IR_LIST_CONSTRUCT || !type_is(v->type, TYPE_LIST))
     return false;
   session_check(s, list_new(s->cx, type_elem(v->type), n->n_inputs, &l));
   *out = pass_hold(s, value_heap_steal(RUSH_TAG_LIST, l));
   for (uint32_t i = 0; i < n->n_inputs; i++) {
-    if (!ir_value_as_constant(ir_node_input(n, i), &item))
+    if (ir_node_input(n, i)->node->kind == IR_LIST_CONSTRUCT ||
+        !known_value(s, ir_node_input(n, i), &item))
       return false;
     session_check(s, list_append_steal(s->cx, l, value_retain(item)));
   }
@@ -97,18 +104,17 @@ static const int64_t *known_int(session *s, const ir_value *v)
 {
   int64_t *i = session_new(s, int64_t);
 
-  return pass_is_constant_int(v, i) ? i : NULL;
+  return pass_is_known_int(s, v, i) ? i : NULL;
 }
 
 /* Read the integers of a list made in the graph, or by x.size(). */
 static bool read_listed_ints(session *s, const ir_value *v, argument *a)
 {
   const ir_node *n = v->node;
-  const bool sizes = ir_node_is_op(n, OPN_SIZE) && n->n_inputs == 1;
-  const ir_facts *f = sizes ? ir_facts_of(ir_node_input(n, 0)->type) : NULL;
+  const ir_facts *f = pass_facts_of_sizes(v);
   rush_list *l;
 
-  if (f ? f->n_dims < 0 : n->kind != IR_LIST_CONSTRUCT)
+  if (!f && n->kind != IR_LIST_CONSTRUCT)
     return false;
   a->n = f ? (uint32_t)f->n_dims : n->n_inputs;
   a->ints = session_array(s, const int64_t *, (size_t)a->n + 1);
