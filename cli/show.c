@@ -263,17 +263,25 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   return code;
 }
 
-/* Make three calls: the first is interpreted, the second makes the plan, the third runs it. */
-static int call_thrice(cli *c, rush_module *m, const call_args *a)
+/* Make four calls: the first is interpreted, the second makes the plan, the third prepares
+ * operators;
+ * *peak is the most bytes that the fourth used at once. */
+static int call_to_plan(cli *c, rush_module *m, const call_args *a, size_t *peak)
 {
-  for (int i = 0; i < 3; i++) {
+  rush_memory before = RUSH_MEMORY_INIT, after = RUSH_MEMORY_INIT;
+
+  for (int i = 0; i < 4; i++) {
     rush_error err = RUSH_ERROR_INIT;
     rush_value result;
+    rush_memory_reset_peak(c->context);
+    rush_memory_get(c->context, &before);
     if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, NULL,
                                &result, &err) != RUSH_OK)
       return cli_report(c, &err);
+    rush_memory_get(c->context, &after);
     rush_value_release(result);
   }
+  *peak = after.peak_bytes - before.live_bytes;
   return EXIT_OK;
 }
 
@@ -283,6 +291,7 @@ static int show_plans(cli *c, const char *method)
   const struct view *view;
   call_args a = {0};
   rush_module *m;
+  size_t peak;
   int code;
 
   c->load.program = program_name(c);
@@ -294,8 +303,9 @@ static int show_plans(cli *c, const char *method)
   if ((code = open_for_call(c, method, &m, &a)) != EXIT_OK)
     return code;
   if (call_complete(c, "show", c->argv[0], m, &a, &code) &&
-      (code = call_thrice(c, m, &a)) == EXIT_OK)
-    code = dump(c, m, RUSH_DUMP_PLANS, a.method);
+      (code = call_to_plan(c, m, &a, &peak)) == EXIT_OK &&
+      (code = dump(c, m, RUSH_DUMP_PLANS, a.method)) == EXIT_OK)
+    printf("the last call took %zu bytes at once, besides blocks that the thread keeps\n", peak);
   call_free(&a);
   rush_module_release(m);
   return code;

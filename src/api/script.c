@@ -321,6 +321,18 @@ const rush_type *rush_function_result(const rush_function *f)
   return out_type(function_in(f)->schema->returns[0].type);
 }
 
+typedef struct plans_job {
+  function *f;
+  text_buf *out;
+} plans_job;
+
+static void describe_plans(session *s, void *arg)
+{
+  const plans_job *j = arg;
+
+  executor_describe(s, j->out, j->f, NULL);
+}
+
 rush_status rush_function_dump(rush_function *rf, rush_dump what, char **out, rush_error *err)
 {
   function *f = function_in(rf);
@@ -344,7 +356,7 @@ rush_status rush_function_dump(rush_function *rf, rush_dump what, char **out, ru
     else if (st == RUSH_OK)
       ir_print(&t, code_graph(c) ? code_graph(c) : f->graph, false);
   } else if (what == RUSH_DUMP_PLANS) {
-    executor_describe(&t, f, NULL);
+    st = session_run(&cx, describe_plans, &(plans_job){f, &t});
   } else {
     st = error_set(err, RUSH_EUNSUPPORTED, "this text is known of whole modules only");
   }

@@ -389,7 +389,10 @@ static void visit_node(alias_info *a, const ir_node *n)
   a->now = n;
   switch (n->kind) {
   case IR_OP:
-    visit_op(a, n);
+    if (ir_node_is_subgraph(n)) /* a group of a registered operator */
+      visit_subgraph(a, n);
+    else
+      visit_op(a, n);
     break;
   case IR_IF:
     visit_if(a, n);

@@ -11,6 +11,7 @@
 
 #include "base/session.h"
 #include "base/threads.h"
+#include "ir/live.h"
 #include "passes/passes.h"
 #include "passes/specialise.h"
 #include "tensor/tensor.h"
@@ -672,7 +673,25 @@ static void describe_guards(text_buf *out, const code *c)
       describe_guard(out, c, &c->sites[ins_imm(c->code[pc])]);
 }
 
-void executor_describe(text_buf *out, const function *f, const rush_object *self)
+/* Print what the plan's results take at once, and how many calls are prepared. */
+static void describe_memory(session *s, text_buf *out, const code *c)
+{
+  const ir_live_set live = ir_live_set_of(s, c->graph);
+  uint32_t instances = 0, places = 0;
+
+  text_printf(out, "  memory: results take at most %llu bytes at once (%u results",
+              (unsigned long long)live.bytes, live.n_results);
+  if (live.n_unknown)
+    text_printf(out, "; %u more have unknown sizes", live.n_unknown);
+  for (uint32_t i = 0; i < c->n_caches; i++) {
+    const uint32_t n = op_cache_count(&c->caches[i]);
+    places += n > 0;
+    instances += n;
+  }
+  text_printf(out, ")\n  instances: %u, at %u of %u operators\n", instances, places, c->n_caches);
+}
+
+void executor_describe(session *s, text_buf *out, const function *f, const rush_object *self)
 {
   executor *e = executor_of(f, self);
   executor_counts n = {0};
@@ -686,7 +705,8 @@ void executor_describe(text_buf *out, const function *f, const rush_object *self
               e && atomic_load(&e->gave_up) ? "; a plan would be the code that runs anyway" : "");
   if (!e)
     return;
-  mutex_lock(&e->lock);
+  session_lock(s, &e->lock);
+  session_lock(s, &f->program->lock); /* the graphs' scratch fields */
   for (int k = 0; k < MOST_PLANS; k++) {
     const plan *p = atomic_load(&e->plans[k]);
     if (!p)
@@ -696,7 +716,7 @@ void executor_describe(text_buf *out, const function *f, const rush_object *self
     describe_entry(out, p);
     describe_reads(out, p);
     describe_guards(out, p->code);
+    describe_memory(s, out, p->code);
     ir_print(out, p->code->graph, false);
   }
-  mutex_unlock(&e->lock);
 }

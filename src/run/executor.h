@@ -44,7 +44,7 @@ bool executor_get_counts(const function *f, const rush_object *self, executor_co
 ir_graph *executor_last_graph(session *s, function *f, const rush_object *self);
 /* Free an executor that hangs on code, with those behind it. */
 void executors_free(attachment *first);
-/* Print each plan: what it assumes, then its graph. */
-void executor_describe(text_buf *out, const function *f, const rush_object *self);
+/* Print each plan: what it assumes, its memory, then its graph. */
+void executor_describe(session *s, text_buf *out, const function *f, const rush_object *self);
 
 #endif

@@ -360,7 +360,7 @@ static void dump_body(session *s, void *arg)
     show_trees(job->m->exported, job->out);
     break;
   case RUSH_DUMP_PLANS:
-    executor_describe(job->out, need_method(s, job->m, job->method), job->m->object.as.object);
+    executor_describe(s, job->out, need_method(s, job->m, job->method), job->m->object.as.object);
     break;
   case RUSH_DUMP_SUMMARY:
     show_summary(s, job->m, job->out);

@@ -472,10 +472,48 @@ def test_the_command_shows_plans(command: str, tmp_path: pathlib.Path) -> None:
         timeout=60,
     )
     assert shown.returncode == 0, shown.stderr
-    assert "2 of them ran a plan; 1 plans" in shown.stdout
+    assert "3 of them ran a plan; 1 plans" in shown.stdout
     assert "argument 1, x.1: Float(2, 4, strides=[4, 1], device=cpu)" in shown.stdout
     assert "attribute training: False" in shown.stdout
     assert "prim::If" not in shown.stdout
+    memory = re.search(
+        r"memory: results take at most (\d+) bytes at once \(\d+ results\)", shown.stdout
+    )
+    assert memory and int(memory[1]) % 64 == 0
+    assert re.search(r"instances: \d+, at \d+ of \d+ operators", shown.stdout)
+    assert re.search(r"the last call took \d+ bytes at once", shown.stdout)
+
+
+class Heads(nn.Module):
+    """The sizes of views are computed from sizes, layer by layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 24) for _ in range(3)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            b, t, c = x.shape
+            q, k, v = layer(x).view(b, t, 3, 2, c // 2).permute(2, 0, 3, 1, 4).unbind(0)
+            x = (q @ k.transpose(-2, -1) @ v).transpose(1, 2).reshape(b, t, c)
+        return x
+
+
+def test_numbers_that_follow_from_sizes_are_known(tmp_path: pathlib.Path) -> None:
+    """They leave no tensor without facts, and nothing to guard."""
+    module, x = loaded(Heads().eval(), tmp_path), rushlight.ones(2, 5, 8)
+    with rushlight.no_grad():
+        module(x)
+        graph = str(module.graph_for(x))
+    assert "prim::Guard" not in graph
+    assert " : Tensor = " not in graph and "Float(*" not in graph, graph
+    with rushlight.no_grad():
+        for rows in (2, 3, 4, 3):
+            many = torch.rand(rows, 5, 8)
+            same(
+                torch.from_numpy(module(rushlight.tensor(many.numpy())).numpy()),
+                torch.jit.load(str(tmp_path / "m.pt"))(many).detach(),
+            )
 
 
 def test_plan_is_one_view_among_others(command: str, tmp_path: pathlib.Path) -> None:
