@@ -101,7 +101,7 @@ bool ir_facts_is_subtype(const ir_facts *a, const ir_facts *b)
 {
   bool is = has(a->dtype, b->dtype, DTYPE_NONE) && has(a->defined, b->defined, -1) &&
             has(a->requires_grad, b->requires_grad, -1) &&
-            (b->contiguous != 1 || ir_facts_are_row_major(a)) && has(a->n_dims, b->n_dims, -1);
+            has(a->contiguous, b->contiguous, -1) && has(a->n_dims, b->n_dims, -1);
 
   if (b->has_device)
     is = is && a->has_device && a->device_kind == b->device_kind &&

@@ -346,8 +346,11 @@ static bool infer_results(session *s, ir_node *n, ir_node *unpack, uint32_t n_ou
     if (job.arms.unsure || arms == MOST_ARMS || (st == RUSH_OK && !job.known) ||
         st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
       return false;
-    for (uint32_t i = 0; i < n_out && st == RUSH_OK; i++)
+    for (uint32_t i = 0; i < n_out && st == RUSH_OK; i++) {
+      if (ir_facts_are_row_major(&job.out[i]))
+        job.out[i].contiguous = 1; /* as the facts of a tensor say, which profiles have */
       out[i] = any ? ir_facts_union(&out[i], &job.out[i]) : job.out[i];
+    }
     any |= st == RUSH_OK;
     if (!sym_arms_next(&job.arms))
       return any;
@@ -421,6 +424,8 @@ static void join_results(session *s, ir_node *n)
   }
 }
 
+#define MOST_ROUNDS 6
+
 /* Propagate through a loop: carried values have the facts common to their initial values and the
  * results of iterations.  Facts are only removed: a few rounds settle it, or all are dropped. */
 static void propagate_loop(session *s, ir_node *n, op_rule *rule, uint32_t n_loops)
@@ -433,7 +438,7 @@ static void propagate_loop(session *s, ir_node *n, op_rule *rule, uint32_t n_loo
     ir_facts f = n_loops < MOST_LOOPS ? facts_of(ir_node_input(n, i + 2)) : ir_facts_none();
     set_facts(s, ir_block_input(body, i + 1), &f);
   }
-  for (int round = 0; round < (n_loops < MOST_LOOPS ? 4 : 0) && !stable; round++) {
+  for (int round = 0; round < (n_loops < MOST_LOOPS ? MOST_ROUNDS : 0) && !stable; round++) {
     propagate_block(s, body, rule, n_loops + 1);
     stable = true;
     for (uint32_t i = 0; i < n->n_outputs; i++) {
@@ -441,7 +446,7 @@ static void propagate_loop(session *s, ir_node *n, op_rule *rule, uint32_t n_loo
       ir_facts a = facts_of(in), b = facts_of(ir_block_output(body, i + 1)),
                both = ir_facts_union(&a, &b), none = ir_facts_none();
       const type *was = in->type;
-      set_facts(s, in, round < 3 ? &both : &none);
+      set_facts(s, in, round < MOST_ROUNDS - 1 ? &both : &none);
       stable &= ir_facts_equal(ir_facts_of(was), ir_facts_of(in->type));
     }
   }
