@@ -25,9 +25,12 @@ class Recorded:
 
     def watch(self, made: list[Any]) -> None:
         """Detect torch's writes to memory that is shared with saved tensors."""
-        pairs = [*zip(self.objects, self.leaves, strict=True)]
-        pairs += [(o.detach(), ours) for o, ours in zip(made, self.outputs, strict=True)]
-        self.versions = [(o, o._version, ours) for o, ours in pairs]
+        versions = [
+            (o, o._version, ours) for o, ours in zip(self.objects, self.leaves, strict=True)
+        ]
+        for o, ours in zip(made, self.outputs, strict=True):
+            versions.append((o.detach(), o._version, ours))
+        self.versions = versions
 
     def look(self) -> None:
         for i, (tensor, version, ours) in enumerate(self.versions):
@@ -90,20 +93,40 @@ def recorded_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]
     return list(map(of_torch, got))
 
 
+def _apply_of(function: Any) -> Any:
+    """Return function.apply without what it does for torch.func where none is active."""
+    import torch
+
+    base = getattr(super(torch.autograd.Function, function), "apply", None)
+    is_transformed = getattr(torch._C, "_are_functorch_transforms_active", None)
+    if base is None or is_transformed is None:
+        return function.apply
+
+    def apply(*args: Any) -> Any:
+        return function.apply(*args) if is_transformed() else base(*args)
+
+    return apply
+
+
 @functools.cache
 def functions() -> tuple[Any, Any]:
     """Return the autograd functions; call this only if torch is imported."""
     import torch
+
+    empty = torch.empty(0)
+    to_torch = _rushlight._to_torch
 
     class Rushlight(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, recorded: Recorded, dirty: list[Any], *tensors: Any) -> Any:
             ctx.recorded = recorded
             ctx.set_materialize_grads(False)
+            ctx.save_for_backward(empty)
+            if not dirty:
+                return tuple(map(to_torch, recorded.outputs))
             ctx.mark_dirty(*dirty)
-            ctx.save_for_backward(torch.empty(0))
             n_new = len(recorded.outputs) - len(dirty)
-            return (*map(_rushlight._to_torch, recorded.outputs[:n_new]), *dirty)
+            return (*map(to_torch, recorded.outputs[:n_new]), *dirty)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
@@ -128,7 +151,7 @@ def functions() -> tuple[Any, Any]:
         def backward(ctx: Any, grad: Any) -> Any:
             return grad
 
-    return Rushlight, Before
+    return _apply_of(Rushlight), Before
 
 
 def connect(
@@ -138,12 +161,13 @@ def connect(
     that were written to (`dirty`)."""
     if not outputs:
         return []
-    function, before = functions()
-    inputs = list(objects)
-    written = {id(o) for o in dirty}
-    objects = [before.apply(o) if id(o) in written else o for o in objects]
-    inputs += [o for o in dirty if not any(o is i for i in inputs)]
+    apply, before = functions()
+    inputs = objects
+    if dirty:
+        written = {id(o) for o in dirty}
+        objects = [before.apply(o) if id(o) in written else o for o in inputs]
+        inputs = [*inputs, *(o for o in dirty if not any(o is i for i in inputs))]
     recorded = Recorded(outputs, leaves, objects)
-    made = list(function.apply(recorded, dirty, *inputs))
+    made = list(apply(recorded, dirty, *inputs))
     recorded.watch(made)
     return made
