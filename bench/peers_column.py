@@ -47,6 +47,8 @@ def open_library() -> Any:
         ctypes.c_int64,
     ]
     lib.column_call.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    lib.column_train.argtypes = [ctypes.c_void_p, ctypes.c_double, ctypes.c_double]
+    lib.column_steps.argtypes = [ctypes.c_void_p, ctypes.c_int]
     lib.column_result.restype = ctypes.c_void_p
     lib.column_result.argtypes = [ctypes.c_void_p, ctypes.c_int] + [ctypes.c_void_p] * 3
     return lib
@@ -86,6 +88,14 @@ class Column:
 
     def times(self, n: int) -> None:
         self.check(self.lib.column_call(self.column, n))
+
+    def train(self, lr: float, momentum: float) -> None:
+        """Prepare `steps`: SGD; the last argument has the classes."""
+        self.check(self.lib.column_train(self.column, lr, momentum))
+
+    def steps(self, n: int) -> None:
+        """Train n steps; the result is the last loss."""
+        self.check(self.lib.column_steps(self.column, n))
 
     def results(self) -> list[Any]:
         import torch
@@ -180,6 +190,24 @@ def mulchain(args: tuple, threads: int) -> Column:
     return column
 
 
+def training(module: Any, args: tuple, threads: int) -> Callable[[], Any]:
+    """t8: steps with the script's optimizer, in C."""
+    import torch
+
+    column = of_program(torch.jit.script(module), args, threads)
+    column.train(1e-3, 0.9)
+    column.steps(5)
+    begin = time.perf_counter()
+    column.steps(5)
+    calls = max(1, min(20000, int(10e-3 / max(time.perf_counter() - begin, 1e-9))))
+
+    def call() -> None:
+        column.steps(calls)
+
+    call.calls = calls  # type: ignore[attr-defined]
+    return call
+
+
 # the script sleeps 2 ms between columns, and then calls once before it looks at the clock
 IDLE_S = 0.0015
 SETTLE_S = 0.06
@@ -207,6 +235,8 @@ def prepare(name: str, model: Any, args: tuple, threads: int, paths: dict) -> An
     if re.match(r"(gemm|conv):", name):
         call = loop_of(gemm_or_conv(name, args, threads), None)
         return settled(call) if threads > 1 else call
+    if name.startswith("train:"):
+        return training(model, args, threads)
     if re.match(r"mulchain_\d+$", name):
         return loop_of(mulchain(args, threads), None)
     if not paths.get("pt"):

@@ -11,6 +11,7 @@ cell is the median of its rounds, the ratio the median of the rounds' ratios, th
 half interquartile range of the two.
 --clock cpu counts processor time, for machines that others use at the same time (one thread only).
 --docs writes the table into docs/performance.md.
+--only train measures training steps (bench/train.py), time and memory.
 --only ops measures single operators alone (bench/ops.py), --only ops,NAME,NAME some of them.
 --peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which
 bars are met (bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes
@@ -34,6 +35,7 @@ from collections.abc import Callable
 import bars
 import front_end
 import models
+import train
 
 import ops
 
@@ -104,6 +106,22 @@ class Table:
             f"{row:<38}{threads:>8}{shown(mine):>10}{shown(other):>10}"
             f"{one['ratio'] and round(one['ratio'], 2) or '-':>8}"
             f"{one['noise']:>7.0%}  {one['peer_name']}{'; ' if aim else ''}{aim}",
+            flush=True,
+        )
+
+    def add_memory(self, row: str, ours: float, peer: float, peer_name: str) -> None:
+        """Add a row of bytes."""
+        ratio = peer / ours
+        self.rows.append(
+            {
+                "row": row, "ours": None, "peer": None, "peer_name": peer_name, "ratio": ratio,
+                "threads": 1, "noise": 0.0, "aim": "ratio 1", "ours_bytes": ours,
+                "peer_bytes": peer,
+            }
+        )  # fmt: skip
+        mine, other = (f"{n / 1e6:.3g} MB" for n in (ours, peer))
+        print(
+            f"{row:<38}{1:>8}{mine:>10}{other:>10}{ratio:>8.2f}{'':>7}  {peer_name}; ratio 1",
             flush=True,
         )
 
@@ -342,6 +360,11 @@ class Bench:
                     name, got["ours"], got["theirs"], "torch, eager", threads, aim="ratio 0.33"
                 )
 
+    def training(self) -> None:
+        """Steps of training, in one thread."""
+        if self.peers and self.has_torch:
+            train.run(self.o, self.table, self.wanted)
+
 
 def gather(into: dict[str, list[float]], text: str) -> None:
     for line in text.splitlines():
@@ -513,7 +536,7 @@ def main() -> None:
     met = True
     only_ops = "ops" in options.only.split(",")
     if not only_ops:
-        for part in (bench.start, bench.load, bench.overhead, bench.networks):
+        for part in (bench.start, bench.load, bench.overhead, bench.networks, bench.training):
             part()
     rows = bench.table.rows
     if bench.has_torch and (only_ops or not options.only):
