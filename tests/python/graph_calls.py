@@ -32,6 +32,8 @@ def constant(value: Any, kind: str) -> Any:
     if value is None or isinstance(value, str):
         return value
     kind = kind.removeprefix("Optional[").removesuffix("]")
+    if kind == "number" and isinstance(value, bool):  # no number in a program
+        return int(value)
     if kind == "float" and not isinstance(value, complex):
         return float(value)
     if kind.startswith("List[") and not isinstance(value, (list, tuple)):
@@ -49,7 +51,10 @@ def put(graph: Any, arg: Any, value: Any, keys: list[str]) -> Any:
     if not has_tensors(value):
         keys.append(repr(value))
         kind = str(arg.type)
-        if kind.startswith(("List[Tensor", "List[Optional[Tensor")):
+        is_empty = isinstance(value, (list, tuple)) and not value
+        if kind.startswith(("List[Tensor", "List[Optional[Tensor")) or (
+            is_empty and "List" in kind
+        ):
             return listed(graph, kind, [])
         return graph.insertConstant(constant(value, kind))
     keys.append(f"[{len(value)}")
@@ -58,7 +63,9 @@ def put(graph: Any, arg: Any, value: Any, keys: list[str]) -> Any:
 
 def listed(graph: Any, kind: str, values: list[Any]) -> Any:
     node = graph.create("prim::ListConstruct", values, 1)
-    node.output().setType(ir.parse_type("Tensor?[]" if "Optional" in kind else "Tensor[]"))
+    elem = next((e for e in ("int", "float", "bool") if e in kind), "Tensor")
+    of = "?[]" if "List[Optional" in kind else "[]"
+    node.output().setType(ir.parse_type(elem + of))
     return graph.insertNode(node).output()
 
 

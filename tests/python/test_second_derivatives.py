@@ -98,3 +98,41 @@ def test_results_that_are_not_differentiable() -> None:
         if any(t.startswith("result") and t not in asked for t in takes):
             found.add(name)
     assert found == made_anew | numbers | refused
+
+
+def second(f: Callable[..., Any], *args: Any) -> list[Any]:
+    first = torch.autograd.grad(f(*args).sum(), args, create_graph=True)
+    weights = [torch.arange(1.0, g.numel() + 1, dtype=g.dtype).view_as(g) for g in first]
+    return list(torch.autograd.grad(first, args, weights, allow_unused=True))
+
+
+@pytest.mark.parametrize("name", ["special_i1", "special_i1e"])
+def test_bessel_functions_at_zero(name: str) -> None:
+    x = torch.tensor([0.0, 0.5, -2.0], dtype=torch.double, requires_grad=True)
+    theirs = getattr(torch.special, name.removeprefix("special_"))
+    torch.testing.assert_close(second(getattr(rushlight.ops.aten, name), x), second(theirs, x))
+
+
+def test_a_norm_of_zeros() -> None:
+    x = torch.zeros(3, dtype=torch.double, requires_grad=True)
+    (got,) = second(lambda x: rushlight.ops.aten.linalg_vector_norm(x, 3.5), x)
+    assert got.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("zeros", [(), (1,), (1, 2), (0, 1), (1, 2, 3), (0, 1, 2)])
+@pytest.mark.parametrize("name", ["index_reduce", "scatter_reduce"])
+def test_products_with_zeros(name: str, zeros: tuple[int, ...]) -> None:
+    """Also of two zeros, which PyTorch refuses."""
+    torch.manual_seed(1)
+    at = torch.tensor([0, 0, 0, 1])
+    values = torch.rand(5, dtype=torch.double) + 0.5
+    values[list(zeros)] = 0
+    x, src = values[:1].repeat(2).requires_grad_(), values[1:].clone().requires_grad_()
+
+    def ours(x: torch.Tensor, src: torch.Tensor) -> Any:
+        return getattr(rushlight.ops.aten, name)(x, 0, at, src, "prod")
+
+    def plain(x: torch.Tensor, src: torch.Tensor) -> Any:
+        return torch.stack([x[0] * src[0] * src[1] * src[2], x[1] * src[3]])
+
+    torch.testing.assert_close(second(ours, x, src), second(plain, x, src))

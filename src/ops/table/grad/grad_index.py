@@ -79,12 +79,16 @@ def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduc
         n = torch.clamp_min(INTO(own, torch.ones_like(src)), 1)
         return g / n * own, SPREAD(g / n)
     if reduce == 'prod':
+        # The other of two zeros stands in the gradient, for second derivatives.
         x = torch.where(own > 0, self, 1)
-        zeros = INTO(torch.logical_and(x == 0, own > 0).to(grad.dtype), (src == 0).to(grad.dtype))
-        rest = REDUCED(torch.where(x == 0, 1, x), torch.where(src == 0, 1, src))
-        d_self = torch.where(x == 0, torch.where(zeros == 1, rest, 0), result / x)
-        n = SPREAD(zeros)
-        d_src = torch.where(src == 0, torch.where(n == 1, SPREAD(rest), 0), SPREAD(result) / src)
+        usual, there = torch.where(x == 0, 1, x), torch.where(src == 0, 1, src)
+        zeros = torch.where(src == 0, src, 0)
+        n = SPREAD(INTO(torch.zeros_like(self), (src == 0).to(grad.dtype)))
+        rest = SPREAD(REDUCED(x, there))
+        other = SPREAD(INTO(torch.zeros_like(self), zeros)) - zeros
+        d_self = REDUCED(usual, src) / usual
+        d_zero = torch.where(n == 1, rest, torch.where(n == 2, other * rest, 0))
+        d_src = torch.where(src == 0, d_zero, SPREAD(result) / there)
         return g * d_self * own, SPREAD(g) * d_src
     same = (self == result) * own
     hits = src == SPREAD(result)

@@ -216,9 +216,14 @@ grad("special_log_ndtr",
 grad("special_erfcx", self=f"grad * (2 * self * result - 2 / {ROOT_PI})")
 grad("i0 special_i0", self="grad * torch.special_i1(self)")
 grad("special_i0e", self="grad * (torch.special_i1e(self) - torch.sgn(self) * result)")
-grad("special_i1", self="grad * torch.where(self == 0, 0.5, torch.i0(self) - result / self)")
+# Nothing divides by zero, also where the quotient is not used: second derivatives would be NaN.
+grad("special_i1", self="""
+x = torch.where(self == 0, 1, self)
+grad * torch.where(self == 0, 0.5, torch.i0(x) - result / x)
+""")
 grad("special_i1e", self="""
-grad * torch.where(self == 0, 0.5, torch.special_i0e(self) - result * (torch.sgn(self) + 1 / self))
+x = torch.where(self == 0, 1, self)
+grad * torch.where(self == 0, 0.5, torch.special_i0e(x) - result * (torch.sgn(x) + 1 / x))
 """)
 GAMMA = "grad * torch.exp((self - 1) * torch.log(other) - other - torch.lgamma(self))"
 grad("igamma special_gammainc", other=GAMMA)

@@ -137,15 +137,15 @@ def norm_gradient(grad: Tensor, self: Tensor, result: Tensor, p: number, dim: Op
         return g * self.sgn()
     if q == 2.0:
         return torch.where(r == 0, 0, g * (self / r))
-    a = self.abs()
+    a, s = self.abs(), torch.where(r == 0, 1, r)
     if q == math.inf or q == -math.inf:
         same = torch.logical_or(a == r, torch.logical_and(a.isnan(), r.isnan()))
         return self.sgn() * (g / same.sum(dims_of(self.dim(), dim), True)) * same
     if q < 1.0:
         return torch.where(self == 0, 0, self.sgn() * torch.pow(a, q - 1) * g * torch.pow(r, 1 - q))
     if q < 2.0:
-        return torch.where(r == 0, 0, self.sgn() * torch.pow(a, q - 1) * g / torch.pow(r, q - 1))
-    return torch.where(r == 0, 0, self * torch.pow(a, q - 2) * g / torch.pow(r, q - 1))
+        return torch.where(r == 0, 0, self.sgn() * torch.pow(a, q - 1) * g / torch.pow(s, q - 1))
+    return torch.where(r == 0, 0, self * torch.pow(a, q - 2) * g / torch.pow(s, q - 1))
 """)
 grad("linalg_vector_norm", self="norm_gradient(grad, self, result, ord, dim, keepdim)")
 grad("norm.Scalar", self="norm_gradient(grad, self, result, p, None, False)")
