@@ -135,6 +135,15 @@ static PyObject *py_set_plan_limits(PyObject *m, PyObject *args)
   rush_context_set_plan_limits(c, off, n_exact, n_wide);
   return Py_BuildValue("Oii", was_off ? Py_True : Py_False, had_exact, had_wide);
 }
+static PyObject *py_set_subgraph_inlining(PyObject *m, PyObject *arg)
+{
+  const int on = PyObject_IsTrue(arg);
+
+  if (on < 0)
+    return NULL;
+  return PyBool_FromLong(rush_context_set_subgraph_inlining(
+    ((py_state *)PyModule_GetState(m))->context, on != 0));
+}
 static PyObject *py_get_plan_limits(PyObject *m, PyObject *unused)
 {
   int n_exact, n_wide;
@@ -454,6 +463,8 @@ static PyMethodDef functions[] = {
   {"get_executor", py_get_executor, METH_NOARGS, "the executor: simple, specialising or profiling"},
   {"set_plan_limits", py_set_plan_limits, METH_VARARGS,
    "set_plan_limits(off, n_exact, n_wide): how calls make plans; returns the limits before"},
+  {"set_subgraph_inlining", py_set_subgraph_inlining, METH_O,
+   "set_subgraph_inlining(on): if plans leave small parts to single records; what it was"},
   {"get_plan_limits", py_get_plan_limits, METH_NOARGS, "(off, n_exact, n_wide)"},
   {"set_guard_failures", py_set_guard_failures, METH_VARARGS,
    "set_guard_failures(seed, nth): guards that fail although they hold, for tests; 0, 0: none"},

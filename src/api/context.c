@@ -121,6 +121,17 @@ void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int 
   *n_wide = l.n_wide;
 }
 
+bool rush_context_set_subgraph_inlining(rush_context *c, bool on)
+{
+  bool before = true;
+
+  if ((c = context_or_default(c)) != NULL) {
+    before = context_inlines_subgraphs(c);
+    context_set_subgraph_inlining(c, on);
+  }
+  return before;
+}
+
 void rush_context_set_guard_failures(rush_context *c, uint64_t seed, uint64_t nth)
 {
   if ((c = context_or_default(c)) != NULL)

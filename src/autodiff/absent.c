@@ -21,6 +21,12 @@ rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, r
   return RUSH_OK;
 }
 
+void diff_node_describe(text_buf *out, const diff_node *n, uint32_t number,
+                        void (*print_code)(text_buf *out, const function *f))
+{
+  (void)out, (void)n, (void)number, (void)print_code;
+}
+
 const op *diff_node_op(session *s)
 {
   (void)s;

@@ -251,6 +251,71 @@ rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, r
   return RUSH_OK;
 }
 
+/* -- Seeing ------------------------------------------------------------------------------------ */
+
+static void describe_fact(text_buf *out, const diff_fact *f)
+{
+  ir_facts facts = ir_facts_none();
+
+  if (f->n_dims < 0) {
+    text_puts(out, f->is_none ? "None" : "any value");
+    return;
+  }
+  facts.dtype = f->dtype;
+  facts.requires_grad = f->requires;
+  facts.n_dims = (int8_t)(f->n_dims <= IR_FACTS_DIMS ? f->n_dims : -1);
+  for (int i = 0; i < facts.n_dims; i++) {
+    facts.sizes[i] = f->sizes ? f->sizes[i] : IR_SIZE_UNKNOWN;
+    facts.strides[i] = IR_STRIDE_UNKNOWN;
+  }
+  ir_facts_print(out, &facts);
+}
+
+/* Print the numbers of the set flags. */
+static void describe_flags(text_buf *out, const bool *flags, uint32_t n)
+{
+  const char *between = "";
+
+  for (uint32_t i = 0; i < n; i++)
+    if (flags[i]) {
+      text_printf(out, "%s%u", between, i);
+      between = ", ";
+    }
+}
+
+static void describe_variant(text_buf *out, const diff_variant *v, uint32_t number,
+                             void (*print_code)(text_buf *out, const function *f))
+{
+  text_printf(out, "f of prim::DifferentiableGraph_%u, for ", number);
+  for (uint32_t i = 0; i < v->node->n_inputs; i++) {
+    text_puts(out, i ? "; " : "");
+    describe_fact(out, &v->facts[i]);
+  }
+  if (!v->f) {
+    text_puts(out, ": cannot be differentiated as one\n");
+    return;
+  }
+  text_puts(out, ":\n");
+  print_code(out, v->f);
+  for (const diff_backward *b = atomic_load_explicit(&v->backwards, memory_order_acquire); b;
+       b = b->next) {
+    text_puts(out, "df from gradients of results ");
+    describe_flags(out, b->defined, v->n_results);
+    text_puts(out, " to arguments ");
+    describe_flags(out, b->used, v->node->n_inputs);
+    text_puts(out, ":\n");
+    print_code(out, atomic_load_explicit(&b->formula.function, memory_order_relaxed));
+  }
+}
+
+void diff_node_describe(text_buf *out, const diff_node *n, uint32_t number,
+                        void (*print_code)(text_buf *out, const function *f))
+{
+  for (const diff_variant *v = atomic_load_explicit(&n->variants, memory_order_acquire); v;
+       v = v->next)
+    describe_variant(out, v, number, print_code);
+}
+
 /* -- The operator ------------------------------------------------------------------------------ */
 
 #define DIFF_OP "rushlight::differentiable_graph"

@@ -36,6 +36,10 @@ void diff_node_release(diff_node *n);
  * graph's nodes. */
 rush_status diff_node_call(call_ctx *cx, diff_node *n, const rush_value *args, rush_value *results,
                            bool *done) RUSH_CHECKED;
+/* Print what calls of the node made so far: for each kind of arguments f, and each df; print_code
+ * prints what a function runs.  `number`: the node's number in the text of its graph. */
+void diff_node_describe(text_buf *out, const diff_node *n, uint32_t number,
+                        void (*print_code)(text_buf *out, const function *f));
 /* Return the operator that code has in the place of the node, whose state (op_node_state) has the
  * subgraph's code and a diff_node; NULL: this build has no gradients. */
 const op *diff_node_op(session *s);

@@ -352,6 +352,16 @@ plan_limits context_plan_limits(const context *c)
   return (plan_limits){l >> 16 & 1, (uint8_t)(l >> 8), (uint8_t)l};
 }
 
+void context_set_subgraph_inlining(context *c, bool on)
+{
+  atomic_store_explicit(&c->keeps_subgraphs, !on, memory_order_relaxed);
+}
+
+bool context_inlines_subgraphs(const context *c)
+{
+  return !atomic_load_explicit(&c->keeps_subgraphs, memory_order_relaxed);
+}
+
 void context_set_profiling(context *c, bool on)
 {
   atomic_store_explicit(&c->profiles, on, memory_order_relaxed);

@@ -65,6 +65,7 @@ struct rush_context {
   _Atomic uint64_t n_functions;   /* for context_count_function */
   _Atomic uint64_t state_epoch;   /* for context_state_changed */
   _Atomic uint64_t n_records;     /* for context_next_record */
+  _Atomic bool keeps_subgraphs;   /* !context_inlines_subgraphs */
   _Atomic uint32_t plan_limits;   /* packed by context_set_plan_limits */
   _Atomic bool profiles;          /* context_set_profiling */
   _Atomic bool fails_guards;      /* guard_seed or guard_nth is set */

@@ -145,7 +145,8 @@ ir_graph *passes_run(session *s, const function *f, specialisation *sp, bool is_
     pass_specialise(s, own, sp);
   if (sp && is_recorded) {
     pass_create_autodiff_subgraphs(s, own);
-    pass_inline_autodiff_subgraphs(s, own);
+    if (context_inlines_subgraphs(s->cx->ctx))
+      pass_inline_autodiff_subgraphs(s, own);
   }
   run_registered(s, &p, f->graph);
   if (sp && sp->base)

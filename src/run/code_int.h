@@ -163,6 +163,8 @@ typedef struct group_site { /* a node that has a state, and its site */
 } group_site;
 
 bool needs_state(const ir_node *n); /* of an operator */
+/* True if the site is a node that is differentiated as one, whose state has a diff_node. */
+bool site_is_differentiated(const site *st);
 void groups_prepare(session *s, code *c, const group_site *list);
 void groups_free(code *c);
 

@@ -9,6 +9,7 @@
 #include "run/executor.h"
 #include "run/points.h"
 
+#include "autodiff/node.h"
 #include "base/session.h"
 #include "base/threads.h"
 #include "ir/live.h"
@@ -691,6 +692,24 @@ static void describe_memory(session *s, text_buf *out, const code *c)
   text_printf(out, ")\n  instances: %u, at %u of %u operators\n", instances, places, c->n_caches);
 }
 
+/* Print the graph of the code that a function runs. */
+static void print_code(text_buf *out, const function *f)
+{
+  const code *c = atomic_load_explicit(&f->code, memory_order_acquire);
+
+  ir_print(out, c && c->graph ? c->graph : f->graph, false);
+}
+
+/* Print what the parts that are differentiated as one run. */
+static void describe_differentiated(text_buf *out, const code *c)
+{
+  uint32_t number = 0;
+
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (site_is_differentiated(&c->sites[i]))
+      diff_node_describe(out, c->sites[i].state->user, number++, print_code);
+}
+
 void executor_describe(session *s, text_buf *out, const function *f, const rush_object *self)
 {
   executor *e = executor_of(f, self);
@@ -718,5 +737,6 @@ void executor_describe(session *s, text_buf *out, const function *f, const rush_
     describe_guards(out, p->code);
     describe_memory(s, out, p->code);
     ir_print(out, p->code->graph, false);
+    describe_differentiated(out, p->code);
   }
 }

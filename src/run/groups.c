@@ -31,6 +31,11 @@ static rush_status run_differentiable(rush_call *call, void *body)
   return done ? RUSH_OK : interpret(call, body);
 }
 
+bool site_is_differentiated(const site *st)
+{
+  return st->state && st->state->run == run_differentiable;
+}
+
 static void free_state(context *c, const op *o, op_node_state *state)
 {
   if (o->outside->destroy && state->user)

@@ -325,19 +325,34 @@ def test_errors_and_their_places_are_those_of_single_records() -> None:
     assert messages[0] == messages[1] and "torch.mm" in messages[0]
 
 
-def test_changing_sizes() -> None:
-    function = rushlight.CompilationUnit(
-        "def f(x: Tensor, w: Tensor, b: Tensor):\n"
-        "    y = torch.mm(x, w) + b\n    return (y.tanh() * y).sum(0).exp()\n"
-    ).f
+CHANGING = {
+    "rows": (
+        "    y = torch.mm(x, w) + b[0]\n    return (y.tanh() * y).sum(0).exp()\n",
+        (4, 1, 3),
+        (5, 5, 5, 2, 1, 7, 5, 1, 3),
+    ),
+    # with one row, the gradient of y inside is not summed
+    "broadcast": (
+        "    y = torch.mm(b, w)\n    return ((y * x).tanh() * y).exp() + y.sin()\n",
+        (3, 1, 4),
+        (3, 3, 3, 1, 5, 7, 1, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_changing_sizes(name: str) -> None:
+    text, (columns, *sizes), rows = CHANGING[name]
+    function = rushlight.CompilationUnit("def f(x: Tensor, w: Tensor, b: Tensor):\n" + text).f
     torch.manual_seed(2)
-    w, b = torch.rand(4, 3, requires_grad=True), torch.rand(3, requires_grad=True)
-    for n in (5, 5, 5, 2, 1, 7, 5, 1, 3):
-        x = torch.rand(n, 4)
+    w, b = torch.rand(4, 3, requires_grad=True), torch.rand(sizes, requires_grad=True)
+    for n in rows:
+        x = torch.rand(n, columns)
         with rushlight.jit.optimized_execution(False):
             want = torch.autograd.grad(function(x, w, b).sum(), (w, b))
         got = torch.autograd.grad(function(x, w, b).sum(), (w, b))
         assert bits(list(got)) == bits(list(want))
+    assert "DifferentiableGraph" in str(function.graph_for(x, w, b))
 
 
 def test_saved_values_are_checked_and_freed() -> None:
@@ -370,6 +385,36 @@ def test_what_records_nothing_runs_compiled() -> None:
     after = rushlight.compile_counters()
     assert after["group_calls"] > before["group_calls"]
     assert after["interpreted"] == before["interpreted"]
+
+
+def test_small_parts_are_differentiated_as_one_if_asked() -> None:
+    text, x = "def f(x: Tensor):\n    return x.sin().cos()\n", leaf()
+    want = torch.autograd.grad(x.sin().cos().sum(), x)
+    was = rushlight.jit.set_autodiff_subgraph_inlining(False)
+    try:
+        function, graph = planned(text, x)
+    finally:
+        assert rushlight.jit.set_autodiff_subgraph_inlining(was) is False
+    assert was is True and "prim::DifferentiableGraph_0" in graph
+    torch.testing.assert_close(torch.autograd.grad(function(x).sum(), x), want)
+    assert "DifferentiableGraph" not in planned(text, x)[1]
+
+
+def test_f_and_df_can_be_seen() -> None:
+    x, y = leaf(), leaf().detach()
+    function, _ = planned(
+        "def f(x: Tensor, y: Tensor):\n    return (x * y).sin() * y + x * y * 2\n", x, y
+    )
+    (plan,) = function.get_debug_state().execution_plans.values()
+    assert "f of" not in plan.graph
+    (part,) = plan.differentiated
+    assert part.head.startswith("prim::DifferentiableGraph_0, for Double(3, 3, requires_grad=1")
+    assert part.f.startswith("graph(") and part.df == []  # no gradient was needed yet
+    function(x, y).sum().backward()
+    (plan,) = function.get_debug_state().execution_plans.values()
+    (part,) = plan.differentiated
+    assert part.df_heads == ["from gradients of results 0 to arguments 0"]
+    assert all("rushlight::pointwise" in text for text in (part.f, *part.df))  # what runs
 
 
 def test_graphs_of_plans_run_and_print() -> None:

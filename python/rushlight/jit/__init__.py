@@ -27,8 +27,8 @@ _PARTS = {
     "futures": "Future fork wait",
     "objects": "RecursiveScriptClass",
     "runtime": """enable_onednn_fusion export_opnames fuser onednn_fusion_enabled
-        optimized_execution set_fusion_strategy set_profiling_executor set_profiling_mode
-        strict_fusion""",
+        optimized_execution set_autodiff_subgraph_inlining set_fusion_strategy
+        set_profiling_executor set_profiling_mode strict_fusion""",
     "scripting": "script script_method",
     "tracing": "TracingCheckError trace trace_module",
     "unit": "CompilationUnit",

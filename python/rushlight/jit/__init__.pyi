@@ -26,6 +26,7 @@ from .runtime import export_opnames as export_opnames
 from .runtime import fuser as fuser
 from .runtime import onednn_fusion_enabled as onednn_fusion_enabled
 from .runtime import optimized_execution as optimized_execution
+from .runtime import set_autodiff_subgraph_inlining as set_autodiff_subgraph_inlining
 from .runtime import set_fusion_strategy as set_fusion_strategy
 from .runtime import set_profiling_executor as set_profiling_executor
 from .runtime import set_profiling_mode as set_profiling_mode

@@ -79,13 +79,31 @@ class FunctionSchema(str):
         return str(self) == str(old)
 
 
+class Differentiated:
+    """A part of a plan that is differentiated as one, for arguments of some kinds: the texts of the
+    graphs that run, `f` and one `df` for each set of gradients that was needed.  `head` says which
+    part it is (`prim::DifferentiableGraph_0`) and what the arguments are, `df_heads` from which
+    results' gradients each df computes those of which arguments."""
+
+    def __init__(self, text: str) -> None:
+        self.head, *each = re.split(r"^df (from .*):$", text, flags=re.MULTILINE)
+        self.head, _, self.f = self.head.partition("\n")
+        self.head = self.head.rstrip(":")
+        self.f = self.f.strip()
+        self.df_heads = each[::2]
+        self.df = [text.strip() for text in each[1::2]]
+
+
 class ExecutionPlan:
     """Code that some calls run: `graph` is the text of the graph it was made from, after the
-    passes, with compiled groups as single nodes; `facts`, what it assumes."""
+    passes, with compiled groups as single nodes; `facts`, what it assumes; `differentiated`, what
+    recorded calls run for its parts that are differentiated as one."""
 
     def __init__(self, graph: str, facts: list[str]) -> None:
+        graph, *parts = re.split(r"^f of (?=prim::DifferentiableGraph)", graph, flags=re.MULTILINE)
         self.graph = graph
         self.facts = facts
+        self.differentiated = [Differentiated(text) for text in parts]
 
 
 class ExecutorState:

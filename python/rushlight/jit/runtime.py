@@ -142,6 +142,12 @@ def set_profiling_executor(enabled: bool) -> bool:
 set_profiling_mode = set_profiling_executor  # PyTorch's has two switches for it
 
 
+def set_autodiff_subgraph_inlining(enabled: bool) -> bool:
+    """Set if plans of recorded calls leave small parts to single records (at first: yes), or
+    differentiate them as one, too.  Returns the previous setting; results do not depend on it."""
+    return _rushlight.set_subgraph_inlining(enabled)
+
+
 def export_opnames(module: Any) -> list[str]:
     """Return the names of all operators of the module's program, sorted: "aten::add.Tensor"."""
     found: set[str] = set()
