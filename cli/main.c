@@ -14,7 +14,8 @@ static const struct verb {
   int (*run)(cli *c);
 } verbs[] = {{"run", cli_run},         {"verify", cli_verify}, {"bench", cli_bench},
              {"profile", cli_profile}, {"show", cli_show},     {"script", cli_script},
-             {"record", cli_record},   {"gradcheck", cli_gradcheck}};
+             {"record", cli_record},   {"gradcheck", cli_gradcheck},
+             {"bind", cli_bind}};
 
 int cli_exit(rush_status st)
 {
@@ -371,7 +372,8 @@ static int no_verb(const char *word)
   if (near)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
   return cli_usage(
-    NULL, "there is no verb '%s': run, record, verify, bench, profile, gradcheck, show, script",
+    NULL,
+    "there is no verb '%s': run, record, verify, bench, profile, gradcheck, bind, show, script",
     word);
 }
 

@@ -210,7 +210,7 @@ def test_exit_code_5_limit(run) -> None:
 def test_help(run) -> None:
     text = run("--help").stdout
     verbs = re.findall(r"^  (\w+) +(?:MODEL|DIR)", text, re.M)
-    assert verbs == ["run", "record", "verify", "bench", "profile", "gradcheck", "show"]
+    assert verbs == ["run", "record", "verify", "bench", "profile", "gradcheck", "bind", "show"]
     assert all(f"  {code}" in text for code in (0, 1, 2, 3, 4, 5, 70))
     for verb in verbs:
         own = run(verb, "--help").stdout
