@@ -49,6 +49,7 @@ diff_node *diff_node_new(session *s, const ir_graph *g)
   n->n_outputs = ir_block_n_outputs(g->block);
   p->borrowed_types = g->types;
   n->whole = function_of(s, n, "graph", g);
+  n->whole->graph->is_differentiated = true;
   session_keep(s, p);
   return n;
 }

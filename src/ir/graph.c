@@ -474,6 +474,7 @@ static ir_graph *copy_graph(session *s, const ir_graph *g, bool keeps_numbers)
 
   session_defer(s, ir_graph_free_deferred, to);
   copy_contents(s, to, g, keeps_numbers);
+  to->is_differentiated = g->is_differentiated;
   return session_keep(s, to);
 }
 

@@ -198,6 +198,7 @@ struct ir_graph {
   bool has_points; /* passes/points.h put some */
   /* its operators may be recorded: what adds to a gradient stays one addend (passes/cse.c) */
   bool is_recorded;
+  bool is_differentiated; /* the body of a node that is differentiated as one, or a copy of it */
 };
 
 /* -- Graphs ------------------------------------------------------------------------------------ */

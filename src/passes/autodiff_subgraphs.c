@@ -58,7 +58,8 @@ void pass_create_autodiff_subgraphs(session *s, ir_graph *g)
                               .min_nodes = FEWEST_OPS,
                               .max_nodes = g->is_recorded ? MOST_OPS : 0};
 
-  pass_group_kind(s, g, IR_DIFFERENTIABLE_GRAPH, &def, c.order);
+  if (!g->is_differentiated) /* a part of a part is no other part */
+    pass_group_kind(s, g, IR_DIFFERENTIABLE_GRAPH, &def, c.order);
 }
 
 /* True if the recorder can record every node by itself. */
