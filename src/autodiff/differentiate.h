@@ -69,5 +69,7 @@ typedef struct diff_options {
 void differentiate(session *s, const ir_graph *g, const diff_options *o, graph_gradient *out);
 /* Pack the outputs of df into one, as PyTorch does: a tuple of several. */
 void differentiate_pack(session *s, ir_graph *df);
+/* Write into each prim::DifferentiableGraph of a graph its gradient: the pass pack_gradient. */
+void differentiate_pack_nodes(session *s, ir_graph *g);
 
 #endif

@@ -408,6 +408,9 @@ void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges);
  * whose block uses only its inputs: it is printed after the graph, `with prim::fork_0 =
  * graph(...)`. */
 bool ir_node_is_subgraph(const ir_node *n);
+/* True if the node is a prim::DifferentiableGraph with the derivative of its subgraph
+ * (autodiff/pack.c). */
+bool ir_node_is_packed(const ir_node *n);
 /* Parse graph text.  Named types are looked up if `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */

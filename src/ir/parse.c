@@ -332,29 +332,59 @@ static void drop_number(ir_parser *p, ir_node *n, str name)
   ir_node_resolve(p->s, n);
 }
 
-/* Parse the subgraph of a node into a block or into a graph that is an attribute. */
-static void parse_subgraph(ir_parser *p, ir_node *n, str name)
+/* Parse a graph that becomes an attribute of the node. */
+static void parse_attr_graph(ir_parser *p, ir_node *n, const char *attr)
 {
   const uint32_t max_id = p->max_id;
   const bool in_group = p->in_group;
   ir_graph *g = p->g;
 
-  drop_number(p, n, name);
-  if (ir_node_has_subgraph_block(n)) {
-    p->in_group = true;
-    parse_whole(p, ir_node_add_block(p->s, n));
-  } else {
-    p->in_group = false;
-    p->max_id = 0;
-    p->g = ir_attr_graph_new(p->s, n);
-    parse_whole(p, p->g->block);
-    renumber_named(p, p->g->block);
-    p->g->next_id = p->max_id;
-    ir_attr_set_graph(p->s, n, "Subgraph", p->g);
-    p->g = g;
-    p->max_id = max_id;
-  }
+  p->in_group = false;
+  p->max_id = 0;
+  p->g = ir_attr_graph_new(p->s, n);
+  parse_whole(p, p->g->block);
+  renumber_named(p, p->g->block);
+  p->g->next_id = p->max_id;
+  ir_attr_set_graph(p->s, n, attr, p->g);
+  p->g = g;
+  p->max_id = max_id;
   p->in_group = in_group;
+}
+
+/* Parse the subgraph of a node into a block or into a graph that is an attribute. */
+static void parse_subgraph(ir_parser *p, ir_node *n, str name)
+{
+  const bool in_group = p->in_group;
+
+  drop_number(p, n, name);
+  if (!ir_node_has_subgraph_block(n)) {
+    parse_attr_graph(p, n, "Subgraph");
+    return;
+  }
+  p->in_group = true;
+  parse_whole(p, ir_node_add_block(p->s, n));
+  p->in_group = in_group;
+}
+
+/* Remove `.ReverseSubgraph` behind a node's name; false: there is none. */
+static bool is_reverse(str *name)
+{
+  static const char suffix[] = ".ReverseSubgraph";
+  const size_t n = sizeof suffix - 1;
+
+  if (name->len <= n || memcmp(name->p + name->len - n, suffix, n) != 0)
+    return false;
+  name->len -= n;
+  return true;
+}
+
+/* True if the node waits for this graph: the reverse one comes first. */
+static bool takes_graph(const ir_node *n, bool reverse)
+{
+  if (reverse)
+    return n->kind == IR_DIFFERENTIABLE_GRAPH && ir_attr_find(n, "f_real_outputs") &&
+           !ir_attr_graph(n, "ReverseSubgraph");
+  return n->n_blocks == 0 && !ir_attr_graph(n, "Subgraph");
 }
 
 /* Parse `with prim::fork_0 = graph(...)` as long as they belong to the graph just read: one that
@@ -366,16 +396,20 @@ static void parse_with(ir_parser *p)
     if (!parse_accept_word(p, "with"))
       return;
     str name = parse_word(p, "_:.");
+    const bool reverse = is_reverse(&name);
     ir_node *n = table_get(&p->scope->groups, name);
 
-    if (!n && p->scope->outer) {
+    if (p->scope->outer && (!n || (reverse && !takes_graph(n, true)))) {
       p->at = at;
       return;
     }
-    if (!n || n->n_blocks || ir_attr_graph(n, "Subgraph"))
+    if (!n || !takes_graph(n, reverse))
       parse_fail(p, "no node is called %.*s", (int)name.len, name.p);
     parse_expect(p, "=");
-    parse_subgraph(p, n, name);
+    if (reverse)
+      parse_attr_graph(p, n, "ReverseSubgraph");
+    else
+      parse_subgraph(p, n, name);
   }
 }
 

@@ -287,13 +287,16 @@ static void print_attr(text_buf *out, const ir_attr *a)
   }
 }
 
-/* Print the attributes; `apart`: without the subgraph, which is printed after the graph. */
+/* Print the attributes; `apart`: without the subgraphs, which are printed after the graph.  Of a
+ * prim::DifferentiableGraph PyTorch prints none, and so do we unless its gradient is packed. */
 static void print_attrs(text_buf *out, const ir_node *n, bool apart)
 {
   bool named = n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
   const char *open = "[";
 
-  if (apart && n->kind == IR_DIFFERENTIABLE_GRAPH) /* as PyTorch, which has its derivative there */
+  const bool packed = ir_node_is_packed(n);
+
+  if (apart && n->kind == IR_DIFFERENTIABLE_GRAPH && !packed)
     return;
   if (!apart && ir_node_is_subgraph(n)) {
     text_puts(out, "[Subgraph=<Graph>");
@@ -306,7 +309,8 @@ static void print_attrs(text_buf *out, const ir_node *n, bool apart)
   for (const ir_attr *a = n->attrs; a; a = a->next) {
     if (a->name[0] == '_' || ((named || n->function) && strcmp(a->name, "name") == 0))
       continue; /* _x: ours, between passes */
-    if (apart && a->kind == ATTR_GRAPH && strcmp(a->name, "Subgraph") == 0)
+    if (apart && a->kind == ATTR_GRAPH &&
+        (strcmp(a->name, "Subgraph") == 0 || (packed && strcmp(a->name, "ReverseSubgraph") == 0)))
       continue;
     text_printf(out, "%s%s=", open, a->name);
     print_attr(out, a);
@@ -429,6 +433,12 @@ bool ir_node_is_subgraph(const ir_node *n)
 {
   return ir_node_has_subgraph_block(n) && n->n_blocks == 1 &&
          ir_block_n_inputs(n->blocks[0]) == n->n_inputs && !captures(n->blocks[0], n->blocks[0]);
+}
+
+bool ir_node_is_packed(const ir_node *n)
+{
+  return n->kind == IR_DIFFERENTIABLE_GRAPH && ir_attr_find(n, "f_real_outputs") &&
+         ir_attr_graph(n, "ReverseSubgraph");
 }
 
 /* -- Functions that are called ----------------------------------------------------------------- */
@@ -607,6 +617,10 @@ static void print_whole(const printer *like, uint32_t *n_made, const ir_block *b
   print_graph_block(&p, b);
   *n_made = p.n_made;
   for (uint32_t i = 0; i < p.n_groups; i++) {
+    if (ir_node_is_packed(p.groups[i])) {
+      text_printf(p.out, "with %s_%u.ReverseSubgraph = ", ir_node_kind_name(p.groups[i]), i);
+      print_whole(&p, n_made, ir_attr_graph(p.groups[i], "ReverseSubgraph")->block);
+    }
     text_printf(p.out, "with %s_%u = ", ir_node_kind_name(p.groups[i]), i);
     print_whole(&p, n_made, ir_node_subgraph(p.groups[i]));
   }

@@ -1,6 +1,7 @@
 /* run/bodies.c -- composites: operators whose bodies are TorchScript.
  *
  * Each becomes a function of one built-in program per context, compiled at its first use. */
+#include "autodiff/differentiate.h"
 #include "run/stack.h"
 #include "script/emit/body.h"
 
@@ -134,8 +135,15 @@ static void make_runtime(session *s, void *arg)
 
   if (!rt)
     session_check(s, call_nomem(s->cx));
-  rt->calls = (op_body_runtime){compile_body, compile_gradient, call_body,      call_method,
-                                check_order,  stack_place,      place_original, destroy_runtime};
+  rt->calls = (op_body_runtime){.compile = compile_body,
+                                .compile_gradient = compile_gradient,
+                                .call = call_body,
+                                .method = call_method,
+                                .check_order = check_order,
+                                .place = stack_place,
+                                .original = place_original,
+                                .pack_gradients = differentiate_pack_nodes,
+                                .destroy = destroy_runtime};
   rt->program = session_keep(s, p);
   *(void **)arg = rt;
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import pathlib
 import random
+import re
 from typing import Any
 
 import pytest
@@ -374,3 +375,51 @@ def test_errors_of_f_are_those_of_its_operators(tmp_path: pathlib.Path) -> None:
     assert [", in" in text for text in want] == [False, True, True] * 2
     assert "a = x * w\n        ~~~~~" in want[1] and "c @ w\n           ~~~~~" in want[2]
     assert errors(whole) == want
+
+
+def test_a_packed_gradient_reads_back_and_runs() -> None:
+    outer = both(CHAIN)[1].graph
+    outer.run_pass("pack_gradient")
+    (node,) = outer.findAllNodes("prim::DifferentiableGraph")
+    made = ir.differentiate(ir.parse_ir(CHAIN))
+    assert node.i("f_real_outputs") == made.f_real_outputs
+    for name in ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs",
+                 "df_output_vjps"):  # fmt: skip
+        assert getattr(node, "is")(name) == getattr(made, name)
+    formulas = [
+        [n.s("name") for n in g.findAllNodes("prim::GradOf")]
+        for g in (node.g("ReverseSubgraph"), made.df)
+    ]
+    assert formulas[0] == formulas[1]
+    text = re.sub(r" # .*", "", str(outer))  # without the formulas' lines
+    again = ir.parse_ir(text)
+    assert str(again) == text
+    again.run_pass("pack_gradient")
+    assert str(again) == text
+    plain, packed_one = both(CHAIN)[0], rushlight.CompilationUnit().create_function("f", again)
+    found = []
+    for function in (plain, packed_one):
+        args = matrices(3)
+        out = function(*args)
+        total = sum((o.sin()).sum() for o in out)
+        found.append([o.tolist() for o in (*out, *torch.autograd.grad(total, args))])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with prim::DifferentiableGraph_0.ReverseSubgraph = graph(%a : Tensor):\n  return (%a)\n",
+        "with prim::DifferentiableGraph_1.ReverseSubgraph = graph(%a : Tensor):\n  return (%a)\n",
+        "with .ReverseSubgraph = graph(%a : Tensor):\n  return (%a)\n",
+    ],
+)
+def test_a_derivative_belongs_to_a_packed_node(text: str) -> None:
+    head = (
+        "graph(%x : Tensor):\n  %y : Tensor = prim::DifferentiableGraph_0(%x)\n  return (%y)\n"
+        "with prim::DifferentiableGraph_0 = graph(%x : Tensor):\n"
+        "  %y : Tensor = aten::sin(%x)\n  return (%y)\n"
+    )
+    assert ir.parse_ir(head)
+    with pytest.raises(RuntimeError, match="no node is called"):
+        ir.parse_ir(head + text)

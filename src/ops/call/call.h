@@ -388,6 +388,8 @@ typedef struct call_place {
   uint32_t node;        /* its origin */
 } call_place;
 
+struct session;
+struct ir_graph;
 /* Callbacks into the script layer, which compiles and runs composites; published in
  * SLOT_PROGRAM. */
 typedef struct op_body_runtime {
@@ -410,6 +412,8 @@ typedef struct op_body_runtime {
   /* Get the author's text behind a position of archived code: *src is new.  Returns false if none
    * is known. */
   bool (*original)(call_ctx *cx, const call_place *at, source_range *out, source **src);
+  /* The pass pack_gradient (autodiff/pack.c): compile time. */
+  void (*pack_gradients)(struct session *s, struct ir_graph *g);
   void (*destroy)(context *c, void *runtime);
 } op_body_runtime;
 
