@@ -296,6 +296,17 @@ static rush_status timed_call(rush_call *c, op_cache *cache)
   return st;
 }
 
+/* True if an argument is quantized, nested or sparse: in a context that has had one, calls are
+ * checked for them, and have no instances. */
+static bool has_special(const rush_value *args, uint32_t n)
+{
+  const rush_tensor *t;
+  for (tensor_walk w = {args, n}; (t = tensor_walk_next(&w)) != NULL;)
+    if (t->extra && (t->extra->quant || t->extra->nested || t->extra->sparse))
+      return true;
+  return false;
+}
+
 /* A place that calls: what it keeps, and what can be seen of its last call. */
 typedef struct place {
   op_cache *cache; /* NULL: op_call, which keeps nothing */
@@ -328,6 +339,8 @@ static bool call_once(const op *o, str bytes, place *at)
                    .last_use = wild_pick(&w, 2) ? UINT64_MAX : 0};
     for (uint32_t i = 0; i < sc->n_returns; i++)
       results[i] = value_none();
+    if (!has_special(args, n_args))
+      cx.watch &= (uint8_t)~CALL_SPECIAL;
     st = timed_call(&c, at->cache);
     at->ended |= st == RUSH_ELIMIT || st == RUSH_ENOMEM || st == RUSH_ECANCELLED;
     if (at->seen)
