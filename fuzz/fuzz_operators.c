@@ -250,8 +250,9 @@ static void describe_tensor(text_buf *out, const rush_call *c, rush_tensor *t)
 {
   int n_shared = -1, n = 0;
 
-  text_printf(out, " %d%s%s[", t->dtype, t->h.flags & TENSOR_CONJ ? "c" : "",
-              t->h.flags & TENSOR_WRAPPED_NUMBER ? "w" : "");
+  text_printf(out, " %d%s%s%s[", t->dtype, t->h.flags & TENSOR_CONJ ? "c" : "",
+              t->h.flags & TENSOR_WRAPPED_NUMBER ? "w" : "",
+              t->h.flags & TENSOR_REQUIRES_GRAD ? "g" : "");
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%lld:%lld,", (long long)t->sizes[i],
                 t->n_elems && t->sizes[i] > 1 ? (long long)t->strides[i] : 1);

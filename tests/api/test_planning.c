@@ -554,7 +554,8 @@ static void threads_share_instances(void **state)
   }
 }
 
-/* Guards that do not hold, because lists have items of other sizes, and that fail though they do. */
+/* Guards that do not hold, because lists have items of other sizes, and that fail though they do.
+ * */
 static void threads_bail_out(void **state)
 {
   (void)state;

@@ -478,8 +478,13 @@ static void add_instance(const rush_call *c, op_cache *cache)
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-/* True if nothing is done around the operator but recording. */
-static inline bool is_plain(const call_ctx *cx) { return !cx->watch && !cx->place && !cx->trial; }
+/* True if nothing is done around the operator but recording, which has views to note even if
+ * nothing requires grad.  Under no_grad it has not; calls of objects, which may hold something that
+ * requires grad, have the flag all the same. */
+static inline bool is_plain(const call_ctx *cx)
+{
+  return !(cx->watch & ~(cx->grad_mode ? 0 : CALL_RECORDED)) && !cx->place && !cx->trial;
+}
 
 static bool list_requires_grad(const rush_list *l)
 {
