@@ -494,14 +494,18 @@ static bool list_requires_grad(const rush_list *l)
   return false;
 }
 
-/* True if the recorder has to see a call that fits: it records, or settles whether views of what
- * requires grad do. */
+/* True if the recorder has to see a call that fits: it records, or settles whether results that are
+ * views of what requires grad, or take its place, do. */
 static bool is_recorded(const rush_call *c, const op_instance *in)
 {
-  if (!c->cx->grad_mode && !in->has_views)
+  const bool any = c->cx->grad_mode || in->has_views;
+
+  if (!any && !c->last_use)
     return false;
   for (uint32_t i = 0; i < in->n_args; i++) {
     const arg_key *k = &in->args[i];
+    if (!any && i < 64 && !(c->last_use >> i & 1))
+      continue;
     if (k->kind == KEY_TENSOR      ? tensor_requires_grad(c->args[i].as.tensor)
         : k->kind == KEY_TENSORS ? list_requires_grad(c->args[i].as.list)
                                    : false)
