@@ -6,7 +6,9 @@
  *   - an internal error, or a failure without a message;
  *   - a call that takes more than a second longer than its limit (of this thread's processor time);
  *   - memory that grows each time when the call is repeated, or that outlives the context;
- *   - a result that is not of its type, or a tensor that reaches beyond its storage.
+ *   - a result that is not of its type, or a tensor that reaches beyond its storage;
+ *   - a call that does something else where a place in code has instances (ops/call/instance.h) of
+ *     the same arguments, or of others.
  *
  * One context serves many inputs, since building operators costs more than calling them; it is
  * replaced when it has grown.
@@ -25,6 +27,7 @@
 #include "wild.h"
 
 #include "base/clock.h"
+#include "ops/call/instance.h"
 #include "run/code.h"
 #include "tensor/generator.h"
 
@@ -223,6 +226,58 @@ static rush_status make_args(wild *w, const op *o, uint32_t n_args, rush_value *
   return RUSH_OK;
 }
 
+/* FNV-1a of the elements; 0 without memory to read them. */
+static uint64_t hash_elements(const call_ctx *of, rush_tensor *t)
+{
+  uint64_t h = UINT64_C(14695981039346656037);
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx; /* the call's deadline may be over */
+  rush_tensor *dense = NULL;
+
+  call_ctx_init(&cx, of->ctx, &err);
+  if (!t->st || tensor_is_meta(t) || tensor_contiguous(&cx, t, &dense) != RUSH_OK)
+    h = 0;
+  for (size_t i = 0; dense && i < (size_t)dense->n_elems * dtype_bytes(dense->dtype); i++)
+    h = (h ^ ((const uint8_t *)dense->data)[i]) * UINT64_C(1099511628211);
+  tensor_release(dense);
+  rush_error_clear(&err);
+  return h;
+}
+
+/* Describe a tensor: dtype, layout, elements, and which tensor argument it shares memory with;
+ * that of a dying one it may take. */
+static void describe_tensor(text_buf *out, const rush_call *c, rush_tensor *t)
+{
+  int n_shared = -1, n = 0;
+
+  text_printf(out, " %d%s%s%s[", t->dtype, t->h.flags & TENSOR_CONJ ? "c" : "",
+              t->h.flags & TENSOR_WRAPPED_NUMBER ? "w" : "",
+              t->h.flags & TENSOR_REQUIRES_GRAD ? "g" : "");
+  for (int i = 0; i < t->n_dims; i++)
+    text_printf(out, "%lld:%lld,", (long long)t->sizes[i],
+                t->n_elems && t->sizes[i] > 1 ? (long long)t->strides[i] : 1);
+  const rush_tensor *arg;
+  for (tensor_walk w = {c->args, c->n_args}; (arg = tensor_walk_next(&w)) != NULL; n++)
+    n_shared = n_shared < 0 && t->st && arg->st == t->st ? n : n_shared;
+  if (!c->last_use)
+    text_printf(out, "] shares %d at %lld", n_shared, (long long)(n_shared < 0 ? 0 : t->offset));
+  text_printf(out, " %llx", (unsigned long long)hash_elements(c->cx, t));
+}
+
+/* Describe what the call did: results, or the error. */
+static void describe_call(text_buf *out, const rush_call *c, rush_status st)
+{
+  rush_tensor *t;
+
+  text_printf(out, "%s: %s\n", rush_status_name(st), st == RUSH_OK ? "" : c->cx->err->message);
+  for (uint32_t i = 0; i < c->n_results && st == RUSH_OK; i++) {
+    text_printf(out, "result %u, tag %u:", i, c->results[i].tag);
+    for (tensor_walk w = {&c->results[i], 1}; (t = tensor_walk_next(&w)) != NULL;)
+      describe_tensor(out, c, t);
+    text_putc(out, '\n');
+  }
+}
+
 static uint64_t thread_ns(void)
 {
   struct timespec t;
@@ -230,11 +285,11 @@ static uint64_t thread_ns(void)
   return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static rush_status timed_call(rush_call *c)
+static rush_status timed_call(rush_call *c, op_cache *cache)
 {
   const uint64_t start = thread_ns();
   c->cx->deadline_ns = clock_ns() + DEADLINE_NS;
-  rush_status st = op_call(c);
+  rush_status st = cache ? op_call_cached(c, cache) : op_call(c);
   const uint64_t ms = (thread_ns() - start) / 1000000;
   if (ms > LATE_MS)
     fprintf(stderr, "%s took %llu ms\n", c->op->schema->name, (unsigned long long)ms);
@@ -242,8 +297,26 @@ static rush_status timed_call(rush_call *c)
   return st;
 }
 
+/* True if an argument is quantized, nested or sparse: in a context that has had one, calls are
+ * checked for them, and have no instances. */
+static bool has_special(const rush_value *args, uint32_t n)
+{
+  const rush_tensor *t;
+  for (tensor_walk w = {args, n}; (t = tensor_walk_next(&w)) != NULL;)
+    if (t->extra && (t->extra->quant || t->extra->nested || t->extra->sparse))
+      return true;
+  return false;
+}
+
+/* A place that calls: what it keeps, and what can be seen of its last call. */
+typedef struct place {
+  op_cache *cache; /* NULL: op_call, which keeps nothing */
+  text_buf *seen;  /* or NULL */
+  bool ended;      /* by the deadline, the limit or no memory: the next call may not be */
+} place;
+
 /* Call `o` with the values that the bytes choose.  Return true if it succeeded. */
-static bool call_once(const op *o, str bytes)
+static bool call_once(const op *o, str bytes, place *at)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value args[MAX_ARGS + MAX_MORE_ARGS], results[MAX_RESULTS];
@@ -267,7 +340,12 @@ static bool call_once(const op *o, str bytes)
                    .last_use = wild_pick(&w, 2) ? UINT64_MAX : 0};
     for (uint32_t i = 0; i < sc->n_returns; i++)
       results[i] = value_none();
-    st = timed_call(&c);
+    if (!has_special(args, n_args))
+      cx.watch &= (uint8_t)~CALL_SPECIAL;
+    st = timed_call(&c, at->cache);
+    at->ended |= st == RUSH_ELIMIT || st == RUSH_ENOMEM || st == RUSH_ECANCELLED;
+    if (at->seen)
+      describe_call(at->seen, &c, st);
     if (strcmp(sc->name, "prim::RaiseException") != 0 &&
         strncmp(sc->name, "aten::_assert", 13) != 0) /* their text may be empty */
       fuzz_check_error(st, &err);
@@ -293,7 +371,7 @@ static bool call_and_count(const op *o, str bytes)
   bool good = false, grows = true;
   for (int i = 0; i < 4 && grows; i++) {
     const long before = shared.count.n_blocks;
-    good = call_once(o, bytes);
+    good = call_once(o, bytes, &(place){NULL});
     grows = shared.count.n_blocks > before;
   }
   if (grows) {
@@ -308,13 +386,55 @@ static bool call_and_count(const op *o, str bytes)
 static void call_failing(const op *o, str bytes, long n_failures)
 {
   const long start = shared.count.n_allocations;
-  call_once(o, bytes);
+  call_once(o, bytes, &(place){NULL});
   const long n = shared.count.n_allocations - start;
   for (long i = 0; i < n_failures && i < n; i++) {
     shared.count.fail_at = shared.count.n_allocations + (n_failures >= n ? i : i * n / n_failures);
-    call_once(o, bytes);
+    call_once(o, bytes, &(place){NULL});
     shared.count.fail_at = -1;
   }
+}
+
+/* True if nothing is said of the elements of a result. */
+static bool is_unwritten(const op *o) { return strstr(o->schema->name, "empty") != NULL; }
+
+/* Call where instances are, and demand what op_call does. */
+static void call_both(const op *o, str bytes, op_cache *cache)
+{
+  text_buf want, got;
+  place plain = {.seen = &want}, cached = {.cache = cache, .seen = &got};
+
+  text_init(&want, shared.ctx);
+  text_init(&got, shared.ctx);
+  call_once(o, bytes, &plain);
+  call_once(o, bytes, &cached);
+  const bool differ = !plain.ended && !cached.ended && !text_failed(&want) && !text_failed(&got) &&
+                      strcmp(text_str(&want), text_str(&got)) != 0;
+  if (differ)
+    fprintf(stderr, "%s.%s with %u instances\n%s%s", o->schema->name, o->schema->overload,
+            op_cache_count(cache), text_str(&want), text_str(&got));
+  fuzz_demand(!differ, "a call with instances does something else");
+  text_free(&want);
+  text_free(&got);
+}
+
+/* Call from one place with the arguments of the input until they have an instance, then with
+ * others, and with the first ones again. */
+static void call_with_instances(const op *o, str bytes)
+{
+  op_cache cache = {0};
+
+  if (!op_has_instances(o) || is_unwritten(o))
+    return;
+  for (int i = 0; i < 3; i++)
+    call_both(o, bytes, &cache);
+  for (size_t skip = 1; skip < 5 && skip < bytes.len; skip++)
+    call_both(o, (str){bytes.p + skip, bytes.len - skip}, &cache);
+  if (bytes.len > 1) /* most choices are the same */
+    for (size_t k = 1; k <= 3; k++)
+      call_both(o, (str){bytes.p, bytes.len - k * (bytes.len - 1) / 4}, &cache);
+  call_both(o, bytes, &cache);
+  op_cache_free(shared.ctx, &cache);
 }
 
 static const op *find_op(const char *name)
@@ -346,6 +466,7 @@ int fuzz_operators(const uint8_t *data, size_t n)
   const str bytes = {line ? (const char *)line + 1 : "", line ? n - n_name - 1 : 0};
   known.n_calls[at]++;
   known.n_good[at] += call_and_count(o, bytes);
+  call_with_instances(o, bytes);
   call_failing(o, bytes, fuzz_n_failures());
   if (mem_live_bytes(shared.ctx) > GROWN_BYTES)
     drop_context();

@@ -53,7 +53,7 @@ static rush_status meta_make(call_ctx *cx, rush_tensor *t, grad_meta **out)
   m->ctx = c;
   x->grad_destroy = meta_destroy;
   x->grad_record = m;
-  __atomic_store_n(&t->extra, x, __ATOMIC_RELEASE);
+  atomic_store_explicit(&t->extra, x, memory_order_release);
   *out = m;
   return RUSH_OK;
 }

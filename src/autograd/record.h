@@ -129,7 +129,7 @@ void autograd_forget(rush_value v);
 
 static inline grad_meta *grad_meta_find(const rush_tensor *t)
 {
-  const tensor_extra *x = __atomic_load_n(&t->extra, __ATOMIC_ACQUIRE);
+  const tensor_extra *x = t->extra;
   return x ? x->grad_record : NULL;
 }
 /* Get t's meta; made at first use. */

@@ -102,12 +102,16 @@ static const shape_arg no_arg;
 /* Print a size for texts of refusals. */
 static const char *text_of(rule_cx *cx, int64_t a)
 {
+  if (cx->env->st != RUSH_OK)
+    return "";
   char *text = shape_alloc(cx->env, 24);
   snprintf(text, 24, "%lld", (long long)a);
   return text;
 }
 static const char *texts_of(rule_cx *cx, int n, const int64_t *sizes)
 {
+  if (cx->env->st != RUSH_OK)
+    return "";
   return sizes_print(shape_alloc(cx->env, sizeof(sizes_text)), n, sizes);
 }
 static shape_arg *read_arg_slowly(rule_cx *cx, uint32_t i);

@@ -225,7 +225,7 @@ static rush_tensor *make_header(context *c, int dtype, int n_dims)
   atomic_init(&t->number, 0);
   t->offset = 0;
   t->st = NULL;
-  t->extra = NULL;
+  atomic_init(&t->extra, NULL);
   t->sizes = t->inline_dims;
   t->strides = t->inline_dims + TENSOR_INLINE_DIMS;
   if (UNLIKELY(n_dims > TENSOR_INLINE_DIMS)) {

@@ -73,7 +73,7 @@ typedef struct sparse_parts sparse_parts;
 typedef struct tensor_extra {
   int64_t *dims; /* sizes then strides, if n_dims > TENSOR_INLINE_DIMS */
   quantizer *quant;
-  void *grad_record; /* autograd */
+  _Atomic(void *) grad_record; /* autograd */
   rush_tensor *nested; /* ops/kernels/nested/nested.h: sizes of a nested tensor's parts, owned */
   sparse_parts *sparse; /* owned, or NULL */
   void (*grad_destroy)(void *);
@@ -91,7 +91,9 @@ struct rush_tensor {
   int64_t *sizes;  /* inline_dims, or extra->dims */
   int64_t *strides; /* sizes + TENSOR_INLINE_DIMS, or sizes + n_dims in extra */
   int64_t inline_dims[2 * TENSOR_INLINE_DIMS];
-  tensor_extra *extra; /* or NULL */
+  /* or NULL.  Atomic: the first call that records makes that of a parameter, which other threads
+   * read meanwhile. */
+  _Atomic(tensor_extra *) extra;
 };
 enum tensor_flags {
   TENSOR_CONTIGUOUS = 1, /* row-major without gaps: recomputed whenever geometry changes */

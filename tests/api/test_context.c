@@ -288,7 +288,11 @@ static char *deep_text(const char *before, const char *open, const char *middle,
                        int depth, bool indent)
 {
   const size_t step = strlen(open) + strlen(close) + (indent ? (size_t)depth + 8 : 0);
-  char *text = malloc(1000 + step * (size_t)depth), *at = text + sprintf(text, "%s", before);
+  char *text = malloc(1000 + step * (size_t)depth);
+
+  if (!text)
+    return NULL;
+  char *at = text + sprintf(text, "%s", before);
 
   for (int i = 0; i < depth; i++)
     at += sprintf(at, "%*s%s", indent ? i + 1 : 0, "", open);

@@ -95,8 +95,9 @@ FAULTS = (
         "division's sign",
         "a // b and a % b of a positive a and a negative b round to zero",
         "src/run/interp.c",
-        "  if (r != 0 && (r < 0) != (y < 0)) {",
-        "  if (r < 0 && y > 0) {",
+        "  *out = value_int(floor ? i64_floordiv(x, y) : i64_mod(x, y));",
+        "  *out = value_int(y < 0 && x > 0 ? (floor ? x / y : x % y)\n"
+        "                                  : floor ? i64_floordiv(x, y) : i64_mod(x, y));",
     ),
     Fault(
         "chained comparison",
@@ -137,8 +138,8 @@ FAULTS = (
         "forgotten write",
         "the pass cse takes two reads for one although what they read is written between them",
         "src/passes/cse.c",
-        "if (pass_is_pure(n) && !written(c, n) && !merge(c, n))",
-        "if (pass_is_pure(n) && !merge(c, n))",
+        "if (pass_is_pure(n) && !adds_gradients(n) && !written(c, n) && !merge(c, n))",
+        "if (pass_is_pure(n) && !adds_gradients(n) && !merge(c, n))",
     ),
     Fault(
         "forgotten alias",
@@ -171,8 +172,8 @@ FAULTS = (
         "lost message",
         "an error made of one text says nothing",
         "src/script/emit/stmt.c",
-        'n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0]',
-        'n <= 1 ? em_constant_str(e, "", 0)',
+        'n == 0   ? em_constant_str(e, "", 0)\n                            : n == 1 ? v[0]',
+        'n <= 1   ? em_constant_str(e, "", 0)',
     ),
     Fault(
         "wrong end",
@@ -249,7 +250,7 @@ FAULTS = (
         "lost item",
         "the alias analysis does not know that what is put into a container can be reached by it",
         "src/ir/alias.c",
-        "      join_values(a, container, ir_node_input(n, i)); /* goes into the container */",
+        "      join_values(a, container, ir_node_input(n, i)); /* is put into the container */",
         "      continue;",
         GRAPHS,
     ),
@@ -321,8 +322,8 @@ FAULTS = (
         "missing lock",
         "a kernel draws random numbers without the generator's lock",
         "src/ops/kernels/random/random_ops.c",
-        "    st = turn_begin(cx, g, &mine);",
-        "    st = RUSH_OK, mine = (turn){.cx = cx, .g = g};",
+        "  WORK_DO(&w, turn_begin(cx, g, &mine));",
+        "  mine = (turn){.cx = cx, .g = g};",
         "unit api/threads_state",
     ),
     Fault(

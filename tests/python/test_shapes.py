@@ -3,6 +3,7 @@ samples."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import warnings
@@ -85,3 +86,24 @@ def test_refusals() -> None:
         rushlight.ops.shape("aten::no_such_operator", torch.zeros(1))
     with pytest.raises(TypeError):
         rushlight.ops.shape(3, torch.zeros(1))
+
+
+def test_pairs_on_one_side_of_a_diagonal_are_counted() -> None:
+    for rows, columns, offset in itertools.product(range(6), range(6), range(-7, 8)):
+        for name in "tril_indices", "triu_indices":
+            want = getattr(torch, name)(rows, columns, offset)
+            got = getattr(rushlight.ops.aten, name)(rows, columns, offset)
+            assert got.tolist() == want.tolist(), (name, rows, columns, offset)
+
+
+def test_a_row_of_classes_has_one_target() -> None:
+    for sizes in (3,), (2,), (1,), (0,), ():
+        for classes in 3, 1, 0:
+            args = torch.randn(classes), torch.zeros(sizes, dtype=torch.int64), None, 1, -100
+            outcomes = []
+            for call in torch.ops.aten.nll_loss_nd, rushlight.ops.aten.nll_loss_nd:
+                try:
+                    outcomes.append(float(call(*args)))
+                except (ValueError, IndexError) as error:
+                    outcomes.append((type(error), str(error)))
+            assert outcomes[0] == outcomes[1], (sizes, classes)

@@ -192,9 +192,15 @@ void requant_float(const requant *r, const int32_t *acc, int32_t row_sum, float 
   }
 }
 
+/* 1 / the scale of the products, if all channels have one scale; there may be none. */
+static float reciprocal_of(const requant *r)
+{
+  return r->w->n == 1 ? (float)(1.0 / (double)(r->a_scale * r->w->scales[0])) : 0;
+}
+
 void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_t *out)
 {
-  const float reciprocal = (float)(1.0 / (double)(r->a_scale * r->w->scales[0]));
+  const float reciprocal = reciprocal_of(r);
   const int32_t lo = r->relu && r->out_zero > 0 ? r->out_zero : 0;
   for (int64_t j = 0; j < r->n; j++) {
     const int64_t ch = r->first + j;
@@ -218,7 +224,7 @@ rush_status requant_table_new(call_ctx *cx, const requant *r, bool real, requant
     return call_nomem(cx);
   t.bias = t.factor + r->n;
   t.less = (int32_t *)(void *)(t.bias + r->n);
-  const float reciprocal = (float)(1.0 / (double)(r->a_scale * r->w->scales[0]));
+  const float reciprocal = reciprocal_of(r);
   for (int64_t i = 0; i < r->n; i++) {
     const float act_times_w = r->a_scale * r->w->scales[r->w->n == 1 ? 0 : i],
                 b = r->bias ? r->bias[i] : 0.0f;
