@@ -478,13 +478,8 @@ static void add_instance(const rush_call *c, op_cache *cache)
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-/* True if nothing is done around the operator but recording, which has views to note even if
- * nothing requires grad.  Under no_grad it has not; calls of objects, which may hold something that
- * requires grad, have the flag all the same. */
-static inline bool is_plain(const call_ctx *cx)
-{
-  return !(cx->watch & ~(cx->grad_mode ? 0 : CALL_RECORDED)) && !cx->place && !cx->trial;
-}
+/* True if nothing is done around the operator but recording. */
+static inline bool is_plain(const call_ctx *cx) { return !cx->watch && !cx->place && !cx->trial; }
 
 static bool list_requires_grad(const rush_list *l)
 {
@@ -494,18 +489,14 @@ static bool list_requires_grad(const rush_list *l)
   return false;
 }
 
-/* True if the recorder has to see a call that fits: it records, or settles whether results that are
- * views of what requires grad, or take its place, do. */
+/* True if the recorder has to see a call that fits: it records, or settles whether views of what
+ * requires grad do. */
 static bool is_recorded(const rush_call *c, const op_instance *in)
 {
-  const bool any = c->cx->grad_mode || in->has_views;
-
-  if (!any && !c->last_use)
+  if (!c->cx->grad_mode && !in->has_views)
     return false;
   for (uint32_t i = 0; i < in->n_args; i++) {
     const arg_key *k = &in->args[i];
-    if (!any && i < 64 && !(c->last_use >> i & 1))
-      continue;
     if (k->kind == KEY_TENSOR      ? tensor_requires_grad(c->args[i].as.tensor)
         : k->kind == KEY_TENSORS ? list_requires_grad(c->args[i].as.list)
                                    : false)
