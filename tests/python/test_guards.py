@@ -360,14 +360,15 @@ def test_a_bailout_leaves_nothing() -> None:
         "    return c + d + a\n"
     )
     with executor_runs.failing_guards(0, 1 << 60):
-        for nth in (0, 0, *range(1, 9)):
+        # A place keeps an instance at its second call: the last round is measured.
+        for i, nth in enumerate((0, 0, *range(1, 9), *range(1, 9), *range(1, 9))):
             _rushlight.set_guard_failures(0, nth or 1 << 60)
             before = live_bytes()
             a, b, x = (rushlight.tensor([1.0] * n) for n in (2, 2, 3))
             f(a, b, [x])
             assert a.tolist() == b.tolist() == [1, 1]
             del a, b, x
-            assert not nth or live_bytes() == before, nth
+            assert i < 18 or live_bytes() == before, nth
 
 
 def test_two_results_stay_two_in_one_list() -> None:
