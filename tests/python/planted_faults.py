@@ -651,14 +651,6 @@ FAULTS = (
         "test_instances.py",
     ),
     Fault(
-        "instance: requires grad",
-        "a view of a parameter does not require grad",
-        "src/ops/call/instance.c",
-        "m->has_views |= r->alias >= 0;",
-        "m->has_views |= false && r->alias >= 0;",
-        "test_instances.py",
-    ),
-    Fault(
         "capture of another",
         "df reads the first captured result of f for any",
         "src/autodiff/variant.c",

@@ -191,3 +191,50 @@ def test_gradients_after_calls_without(tmp_path: pathlib.Path) -> None:
                 got.sum().backward()
                 for p, q in zip(mine.parameters(), theirs.parameters(), strict=True):
                     torch.testing.assert_close(torch.as_tensor(p.grad), q.grad)
+
+
+# Functions of a text, which hold no parameters: calls of modules' methods in a process that has
+# torch are watched for gradients, and have no instances then.
+TEXT = """
+def turned(x):
+    return x.transpose(0, 1).clone(), x.transpose(0, 1).reshape(-1), torch.cat([x, x], 1)
+def picked(x, i: int):
+    return x[i].clone()
+def shaped(x, f: float, g: float):
+    return (torch.nn.functional.leaky_relu(x, f), torch.clamp(x, f, g),
+            torch.nn.functional.threshold(x, f, g), torch.full([2, 2], f), torch.add(x, x, alpha=g))
+"""
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [plain(v) for v in value]
+    return value.shape, value.numpy().tobytes()
+
+
+def plain_outcome(f: Any, args: tuple) -> Any:
+    try:
+        return plain(f(*args))
+    except Exception as error:
+        return type(error), str(error).splitlines()[-1]
+
+
+def text_calls() -> list[tuple[str, tuple]]:
+    base = rushlight.tensor(torch.arange(50.0).reshape(10, 5).numpy() - 20)
+    square, other = base[:5], base[5:]
+    views = [square, square.t(), other, other.t(), base[2:7], base[::2]]
+    numbers = [(0.5, 2.0), (-0.5, 2.0), (0.5, -3.0), (0.0, 7.5)]
+    return [
+        *(("turned", (v,)) for v in views),
+        *(("picked", (v, i)) for v in views[:4] for i in (0, 4, -5, 5, -6, 2)),
+        *(("shaped", (v, f, g)) for f, g in numbers for v in (square, other, square.t())),
+    ]
+
+
+def test_functions_after_many_calls_do_as_after_none() -> None:
+    module = rushlight._rushlight.compile(TEXT)
+    with rushlight.no_grad():
+        for _ in range(3):
+            for name, args in text_calls():
+                want = plain_outcome(getattr(rushlight._rushlight.compile(TEXT), name), args)
+                assert plain_outcome(getattr(module, name), args) == want, (name, args)
