@@ -202,7 +202,8 @@ def picked(x, i: int):
     return x[i].clone()
 def shaped(x, f: float, g: float):
     return (torch.nn.functional.leaky_relu(x, f), torch.clamp(x, f, g),
-            torch.nn.functional.threshold(x, f, g), torch.full([2, 2], f), torch.add(x, x, alpha=g))
+            torch.nn.functional.threshold(x, f, g), torch.full([2, 2], f), torch.add(x, x, alpha=g),
+            torch.arange(-4.0, g))
 """
 
 

@@ -86,10 +86,10 @@ class Differentiated:
     results' gradients each df computes those of which arguments."""
 
     def __init__(self, text: str) -> None:
-        self.head, *each = re.split(r"^df (from .*):$", text, flags=re.MULTILINE)
-        self.head, _, self.f = self.head.partition("\n")
-        self.head = self.head.rstrip(":")
-        self.f = self.f.strip()
+        first, *each = re.split(r"^df (from .*):$", text, flags=re.MULTILINE)
+        head, _, f = first.partition("\n")
+        self.head: str = head.rstrip(":")
+        self.f: str = f.strip()
         self.df_heads = each[::2]
         self.df = [text.strip() for text in each[1::2]]
 
