@@ -43,13 +43,36 @@ static void set_attributes(session *s, ir_node *n, const graph_gradient *made)
   set_numbers(s, n, "df_output_vjps", &made->output_vjps);
 }
 
+static void differentiate_node(session *s, const ir_node *n, graph_gradient *made)
+{
+  const diff_options options = {.needed = NULL};
+
+  differentiate(s, graph_of(s, n), &options, made);
+}
+
+static void try_node(session *s, void *n)
+{
+  graph_gradient made;
+
+  differentiate_node(s, n, &made);
+}
+
+/* True if the node's subgraph can be differentiated; another one stays as it is: calls record its
+ * nodes. */
+static bool can_pack(session *s, ir_node *n)
+{
+  call_ctx quiet = *s->cx;
+
+  quiet.err = NULL;
+  return session_run(&quiet, try_node, n) == RUSH_OK;
+}
+
 /* Replace the node by one with its gradient. */
 static void pack(session *s, ir_node *n)
 {
-  const diff_options options = {.needed = NULL};
   graph_gradient made;
 
-  differentiate(s, graph_of(s, n), &options, &made);
+  differentiate_node(s, n, &made);
   ir_value **in = session_array(s, ir_value *, n->n_inputs + 1);
   for (uint32_t i = 0; i < n->n_inputs; i++)
     in[i] = ir_node_input(n, i);
@@ -73,7 +96,8 @@ static void pack_all(session *s, ir_block *b)
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
     next = n->next;
     session_poll(s);
-    if (n->kind == IR_DIFFERENTIABLE_GRAPH && n->n_blocks == 1 && !ir_node_is_packed(n))
+    if (n->kind == IR_DIFFERENTIABLE_GRAPH && n->n_blocks == 1 && !ir_node_is_packed(n) &&
+        can_pack(s, n))
       pack(s, n);
     else
       for (uint32_t i = 0; i < n->n_blocks; i++)
