@@ -182,11 +182,7 @@ static void copy_graph(session *s, edit *e)
     e->made = ir_graph_twin(s, task_graph(e->n));
     return;
   }
-  ir_graph *g = ir_graph_new(s, e->g->types);
-  session_defer(s, ir_graph_free_deferred, g);
-  ir_graph_keep_types_of(s, g, e->g);
-  ir_block_copy_into(s, g->block, e->n->blocks[0]);
-  e->made = session_keep(s, g);
+  e->made = ir_node_block_graph(s, e->n);
 }
 
 rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph **out,

@@ -326,11 +326,9 @@ static void make_node(session *s, void *arg)
 {
   void **io = arg;
   const ir_node *of = io[0];
-  ir_graph *g = ir_graph_new(s, of->graph->types);
+  ir_graph *g = ir_node_block_graph(s, of);
 
   session_defer(s, ir_graph_free_deferred, g);
-  ir_graph_keep_types_of(s, g, of->graph);
-  ir_block_copy_into(s, g->block, of->blocks[0]);
   io[1] = diff_node_new(s, g);
 }
 

@@ -13,11 +13,9 @@
 /* Return a copy of the node's subgraph as a graph; the session's. */
 static ir_graph *graph_of(session *s, const ir_node *n)
 {
-  ir_graph *g = ir_graph_new(s, n->graph->types);
+  ir_graph *g = ir_node_block_graph(s, n);
 
   session_defer(s, ir_graph_free_deferred, g);
-  ir_graph_keep_types_of(s, g, n->graph);
-  ir_block_copy_into(s, g->block, n->blocks[0]);
   return g;
 }
 

@@ -490,6 +490,16 @@ ir_graph *ir_graph_copy(session *s, const ir_graph *g) { return copy_graph(s, g,
 
 ir_graph *ir_graph_twin(session *s, const ir_graph *g) { return copy_graph(s, g, true); }
 
+ir_graph *ir_node_block_graph(session *s, const ir_node *n)
+{
+  ir_graph *g = ir_graph_new(s, n->graph->types);
+
+  session_defer(s, ir_graph_free_deferred, g);
+  ir_graph_keep_types_of(s, g, n->graph);
+  ir_block_copy_into(s, g->block, n->blocks[0]);
+  return session_keep(s, g);
+}
+
 void ir_node_set_subgraph(session *s, ir_node *n, const ir_graph *g)
 {
   ASSERT(ir_node_has_subgraph_block(n), "the kind has no block for a subgraph");

@@ -210,6 +210,8 @@ void ir_graph_free_deferred(void *g); /* for session_defer */
 void ir_graph_borrow_types(ir_graph *g);
 /* Retain the store of a type of another program that the graph uses. */
 void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
+/* Return a copy of the node's first block as a graph: new, with the types of the node's graph. */
+ir_graph *ir_node_block_graph(session *s, const ir_node *n);
 /* Keep all types of another graph, whose nodes come into this one. */
 void ir_graph_keep_types_of(session *s, ir_graph *g, const ir_graph *from);
 ir_graph *ir_graph_copy(session *s,
