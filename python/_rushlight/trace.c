@@ -111,6 +111,20 @@ static PyObject *trace_end(py_state *st, PyObject *args)
   return out;
 }
 
+/* trace_cancel(trace): stop recording; nothing after trace_end */
+static PyObject *trace_cancel(PyObject *capsule)
+{
+  rush_trace *t = PyCapsule_GetPointer(capsule, TRACE);
+
+  if (!t)
+    return NULL;
+  if (PyCapsule_GetDestructor(capsule)) {
+    PyCapsule_SetDestructor(capsule, NULL);
+    rush_trace_cancel(t);
+  }
+  Py_RETURN_NONE;
+}
+
 /* set_call_hook(f or None): f(callee, method, args, kwargs) returns a result or NotImplemented. */
 static PyObject *set_call_hook(py_state *st, PyObject *f)
 {
@@ -129,6 +143,11 @@ static PyObject *py_trace_begin(PyObject *m, PyObject *args)
   return trace_begin(state_of(m), args);
 }
 static PyObject *py_trace_end(PyObject *m, PyObject *args) { return trace_end(state_of(m), args); }
+static PyObject *py_trace_cancel(PyObject *m, PyObject *capsule)
+{
+  (void)m;
+  return trace_cancel(capsule);
+}
 
 static PyObject *py_set_call_hook(PyObject *m, PyObject *f)
 {
@@ -144,6 +163,8 @@ static PyMethodDef functions[] = {
    "trace_begin(inputs, names): record the calls of operators that follow"},
   {"trace_end", py_trace_end, METH_VARARGS,
    "trace_end(trace, outputs): what was recorded, a Module"},
+  {"trace_cancel", py_trace_cancel, METH_O,
+   "trace_cancel(trace): stop recording; nothing after trace_end"},
   {NULL, NULL, 0, NULL}};
 
 int py_add_trace(PyObject *m) { return PyModule_AddFunctions(m, functions); }

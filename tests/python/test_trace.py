@@ -306,6 +306,17 @@ def test_without_torchs_tensors() -> None:
     )
 
 
+def test_a_trace_that_failed_records_no_more() -> None:
+    """Also while its exception, which refers to the trace, is still there."""
+    x = rushlight.tensor([1.0, 2.0])
+    unit = rushlight.jit.CompilationUnit("def f(x):\n    return (x * 2 + 1).relu() * x\n")
+    with pytest.raises(RuntimeError) as kept:
+        rushlight.trace(lambda a: {"a": a}, (x,))
+    for _ in range(3):
+        unit.f(x)
+    assert kept.value and unit.f.get_debug_state().execution_plans
+
+
 def test_operators_samples() -> None:
     """Some of PyTorch's operators; all of them: python tests/python/trace_ops.py."""
     said: list[str] = []

@@ -173,13 +173,16 @@ def _trace_ours(func: Any, inputs: Any, options: Options) -> Any:
     given = tuple(inputs.values()) if options.named else inputs
     names = tuple(inputs) if options.named else tuple(argument_names(func))[: len(given)]
     recorded = _rushlight.trace_begin(given, names)
-    here.n_of_library += 1
     try:
-        result = func(**inputs) if options.named else func(*given)
+        here.n_of_library += 1
+        try:
+            result = func(**inputs) if options.named else func(*given)
+        finally:
+            here.n_of_library -= 1
+        _check_output(result, options.strict)
+        return _rushlight.trace_end(recorded, (result,))
     finally:
-        here.n_of_library -= 1
-    _check_output(result, options.strict)
-    return _rushlight.trace_end(recorded, (result,))
+        _rushlight.trace_cancel(recorded)
 
 
 def _check_output(result: Any, strict: bool) -> None:
