@@ -228,6 +228,9 @@ rush_status value_snapshot(call_ctx *cx, rush_value v, struct call_lock *lock,
                            rush_value *out) RUSH_CHECKED;
 /* Append the value as printed by prim::Print and str(). */
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
+/* Append a complex number as Python's repr: a part that is a whole number has no ".0", a real part
+ * of +0 is omitted. */
+void value_print_complex(text_buf *out, double re, double im);
 /* Append the value as Python's repr does: strings quoted, floats short, fields of NamedTuples
  * named. */
 rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;

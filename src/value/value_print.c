@@ -35,9 +35,7 @@ static void print_float(printer *v, double d)
   }
 }
 
-/* Print a complex number as Python does: a part that is a whole number has no ".0", a real part of
- * +0 is omitted. */
-static void print_complex_python(printer *v, double re, double im)
+void value_print_complex(text_buf *out, double re, double im)
 {
   char buf[FLOAT_REPR_BYTES];
   bool whole = re != 0.0 || signbit(re);
@@ -47,18 +45,18 @@ static void print_complex_python(printer *v, double re, double im)
     if (n > 2 && memcmp(buf + n - 2, ".0", 2) == 0)
       n -= 2;
     if (part == 0)
-      text_putc(v->out, '(');
+      text_putc(out, '(');
     else if (whole && buf[0] != '-')
-      text_putc(v->out, '+');
-    text_add(v->out, buf, n);
+      text_putc(out, '+');
+    text_add(out, buf, n);
   }
-  text_puts(v->out, whole ? "j)" : "j");
+  text_puts(out, whole ? "j)" : "j");
 }
 
 static void print_complex(printer *v, const complex_box *z)
 {
   if (v->python) {
-    print_complex_python(v, z->re, z->im);
+    value_print_complex(v->out, z->re, z->im);
     return;
   }
   print_aten_float(v->out, z->re);

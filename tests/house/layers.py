@@ -37,6 +37,7 @@ ORDER = [
     "script/emit",
     "script/print",
     "script/front",
+    "fx",
     "trace",
     "autograd",
     "autodiff",
