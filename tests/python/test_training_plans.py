@@ -20,15 +20,6 @@ nn = torch.nn
 STEPS = 100
 
 
-@pytest.fixture(autouse=True)
-def plans_are_made() -> Any:
-    """Whatever other tests of the process left."""
-    rushlight.set_executor("profiling")
-    rushlight.jit.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])
-    with rushlight.jit.optimized_execution(True):
-        yield
-
-
 class Convolutions(nn.Module):
     def __init__(self) -> None:
         super().__init__()
