@@ -30,21 +30,21 @@
 
 typedef enum expression_kind {
   /* Without arguments. */
-  EXPR_NUMBER,          /* p / q */
-  EXPR_FLOAT,           /* d, of 53 bits */
-  EXPR_TRUE,
-  EXPR_FALSE,
-  EXPR_INT_INFINITY,    /* int_oo: torch's, of integers */
-  EXPR_INT_NEG_INFINITY,
-  EXPR_INFINITY,        /* oo: sympy's */
-  EXPR_NEG_INFINITY,
-  EXPR_NAN,
-  EXPR_SYMBOL,          /* name, assumptions */
+  EXPRESSION_NUMBER,          /* p / q */
+  EXPRESSION_FLOAT,           /* d, of 53 bits */
+  EXPRESSION_TRUE,
+  EXPRESSION_FALSE,
+  EXPRESSION_INT_INFINITY,    /* int_oo: torch's, of integers */
+  EXPRESSION_INT_NEG_INFINITY,
+  EXPRESSION_INFINITY,        /* oo: sympy's */
+  EXPRESSION_NEG_INFINITY,
+  EXPRESSION_NAN,
+  EXPRESSION_SYMBOL,          /* name, assumptions */
   /* With arguments. */
-#define X(kind, name, fewest, most, binds) EXPR_##kind,
+#define X(kind, name, fewest, most, binds) EXPRESSION_##kind,
 #include "shape/expression.def"
 #undef X
-  EXPR_N_KINDS
+  EXPRESSION_N_KINDS
 } expression_kind;
 
 typedef struct expression expression;
@@ -54,10 +54,10 @@ struct expression {
   uint32_t n_nodes, depth;       /* of the tree; 1 without arguments */
   const expression *const *args; /* n_args of them */
   union {
-    struct { int64_t p, q; };    /* EXPR_NUMBER */
-    double d;                    /* EXPR_FLOAT */
+    struct { int64_t p, q; };    /* EXPRESSION_NUMBER */
+    double d;                    /* EXPRESSION_FLOAT */
     struct {
-      str name, assumptions;     /* EXPR_SYMBOL; "positive=True, integer=True", or empty */
+      str name, assumptions;     /* EXPRESSION_SYMBOL; "positive=True, integer=True", or empty */
     };
   };
 };
@@ -91,9 +91,12 @@ const expression *expression_symbol(session *s, arena *mem, str name, str assump
  * returned as it is: no more is simplified.  RUSH_ELIMIT beyond EXPRESSION_MOST_*. */
 const expression *expression_call(session *s, arena *mem, expression_kind kind, uint32_t n,
                                   const expression *const *args);
-/* The name of a kind with arguments, and the kind of that name (EXPR_N_KINDS: there is none). */
+/* The name of a kind with arguments, and the kind of that name (EXPRESSION_N_KINDS: there is none).
+ * */
 const char *expression_kind_name(expression_kind kind);
 expression_kind expression_kind_named(str name);
+/* Python's operator of a relation: "==". */
+const char *expression_relation(expression_kind relation);
 
 /* -- Asking ------------------------------------------------------------------------------------ */
 
@@ -101,7 +104,7 @@ expression_kind expression_kind_named(str name);
 bool expression_same(const expression *a, const expression *b);
 static inline bool expression_is_integer(const expression *e)
 {
-  return e->kind == EXPR_NUMBER && e->q == 1;
+  return e->kind == EXPRESSION_NUMBER && e->q == 1;
 }
 /* Call visit(arg, symbol) for each symbol once (by name), in order of first appearance. */
 void expression_symbols(session *s, const expression *e,

@@ -1,0 +1,136 @@
+/* shape/expression_symint.c -- normal forms of expression trees: sizes as shape/symint.h has them.
+ *
+ * A walk that computes with symints instead of numbers.  What integers of shapes do not have
+ * (floats, choices, bits) has no normal form. */
+#include "shape/expression_int.h"
+
+typedef struct naming {
+  sym_env *env;
+  expression_naming *name;
+  void *arg;
+} naming;
+
+static symint normal(naming *n, const expression *e);
+
+static symint combined(naming *n, const expression *e)
+{
+  symint all = normal(n, e->args[0]);
+
+  for (uint32_t i = 1; all && i < e->n_args; i++) {
+    const symint x = normal(n, e->args[i]);
+    if (!x)
+      return NULL;
+    all = e->kind == EXPRESSION_ADD   ? sym_add(n->env, all, x)
+          : e->kind == EXPRESSION_MUL ? sym_mul(n->env, all, x)
+          : e->kind == EXPRESSION_MIN ? sym_min(n->env, all, x)
+                                : sym_max(n->env, all, x);
+  }
+  return all;
+}
+
+static symint natural_power(naming *n, const expression *e)
+{
+  const symint base = normal(n, e->args[0]), exponent = base ? normal(n, e->args[1]) : NULL;
+  symint all = sym_const(n->env, 1);
+
+  if (!exponent || !sym_is_const(exponent) || exponent->k < 0 || exponent->k > SYM_MOST_DEGREE)
+    return NULL;
+  for (int64_t i = 0; i < exponent->k; i++)
+    all = sym_mul(n->env, all, base);
+  return all;
+}
+
+static symint divided(naming *n, const expression *e)
+{
+  const symint a = normal(n, e->args[0]), b = a ? normal(n, e->args[1]) : NULL;
+  const symint c = b && e->n_args == 3 ? normal(n, e->args[2]) : b;
+
+  if (!c)
+    return NULL;
+  switch ((int)e->kind) {
+  case EXPRESSION_MOD:
+  case EXPRESSION_PYTHON_MOD:
+    return sym_mod(n->env, a, b);
+  case EXPRESSION_MODULAR_INDEXING:
+    return sym_mod(n->env, sym_floordiv(n->env, a, b), c);
+  case EXPRESSION_CEIL_DIV: /* -(-a // b) */
+    return sym_sub(n->env, sym_const(n->env, 0),
+                   sym_floordiv(n->env, sym_sub(n->env, sym_const(n->env, 0), a), b));
+  default:
+    return sym_floordiv(n->env, a, b);
+  }
+}
+
+static symint normal_of(naming *n, const expression *e)
+{
+  switch ((int)e->kind) {
+  case EXPRESSION_NUMBER:
+    return e->q == 1 ? sym_const(n->env, e->p) : NULL;
+  case EXPRESSION_SYMBOL:
+    return n->name(n->arg, e);
+  case EXPRESSION_ADD:
+  case EXPRESSION_MUL:
+  case EXPRESSION_MIN:
+  case EXPRESSION_MAX:
+    return combined(n, e);
+  case EXPRESSION_POW:
+  case EXPRESSION_POW_BY_NATURAL:
+    return natural_power(n, e);
+  case EXPRESSION_FLOOR_DIV:
+  case EXPRESSION_CLEAN_DIV:
+  case EXPRESSION_CEIL_DIV:
+  case EXPRESSION_MOD:
+  case EXPRESSION_PYTHON_MOD:
+  case EXPRESSION_MODULAR_INDEXING:
+    return divided(n, e);
+  case EXPRESSION_IDENTITY:
+    return normal(n, e->args[0]);
+  default:
+    return NULL;
+  }
+}
+
+static symint normal(naming *n, const expression *e)
+{
+  session_enter(n->env->s);
+  const symint r = normal_of(n, e);
+  session_leave(n->env->s);
+  return r;
+}
+
+symint expression_to_symint(sym_env *env, const expression *e, expression_naming *name, void *arg)
+{
+  return normal(&(naming){env, name, arg}, e);
+}
+
+bool expression_to_condition(sym_env *env, const expression *e, expression_naming *name,
+                             void *arg, sym_cond *out)
+{
+  naming n = {env, name, arg};
+
+  if (e->kind < EXPRESSION_EQ || e->kind > EXPRESSION_GE)
+    return false;
+  const symint a = normal(&n, e->args[0]), b = a ? normal(&n, e->args[1]) : NULL;
+  if (!b)
+    return false;
+  switch ((int)e->kind) {
+  case EXPRESSION_EQ:
+    *out = sym_eq(env, a, b);
+    break;
+  case EXPRESSION_NE:
+    *out = sym_not(env, sym_eq(env, a, b));
+    break;
+  case EXPRESSION_LT:
+    *out = sym_lt(env, a, b);
+    break;
+  case EXPRESSION_LE:
+    *out = sym_le(env, a, b);
+    break;
+  case EXPRESSION_GT:
+    *out = sym_lt(env, b, a);
+    break;
+  default:
+    *out = sym_le(env, b, a);
+  }
+  return true;
+}
