@@ -199,7 +199,10 @@ static const struct view {
              {"--phases", RUSH_DUMP_PHASES, true},
              {"--asm", RUSH_DUMP_ASM, true},
              {"--program", RUSH_DUMP_JSON, true},
-             {"--signature", RUSH_DUMP_SIGNATURE, true}};
+             {"--signature", RUSH_DUMP_SIGNATURE, true},
+             {"--fx", RUSH_DUMP_FX, false},
+             {"--fx-graph", RUSH_DUMP_FX_GRAPH, false},
+             {"--fx-code", RUSH_DUMP_FX_CODE, false}};
 #define N_VIEWS (sizeof views / sizeof *views)
 
 static int two_views(const char *a, const char *b)

@@ -5,6 +5,8 @@ are committed.
 life.pt      TorchScript with a loop and prints: Conway's game of life
 digits.pt    a small trained-looking network, frozen: convolution, pooling, linear, softmax
 digits.pt2   the same, exported
+exported.pt2 an exported program with a batch of any size, a branch, a buffer that a call changes, a
+             list of results and a constant; exported.txt: what PyTorch prints for it
 worker.pt    methods that change the module's state and methods that do not, tasks, an endless loop;
 a weight worth packing cnn.pt       a scripted network that is trained: residual blocks, a loop over
 a ModuleList, state that a call changes convs.pt     a scripted network of three convolutions, for
@@ -65,6 +67,24 @@ class Digits(nn.Module):
         x = torch.relu(self.norm(self.conv(x)))
         x = nn.functional.max_pool2d(x, 2)
         return torch.softmax(self.out(x.flatten(1)), -1)
+
+
+class Exported(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+        self.scale = torch.tensor([1.0, 2.0, 3.0])
+
+    def forward(
+        self, x: torch.Tensor, *, shift: torch.Tensor, name: str = "it's"
+    ) -> dict[str, object]:
+        self.calls += 1
+        y = self.linear(x) * self.scale / x.shape[0]
+        y = torch.cond(y.sum() > 0, lambda a: (a + shift).relu(), lambda a: a * -1.5, (y,))
+        first, second, _ = torch.cat([y, y * 2]).split(1, 1)
+        values, _ = first.reshape(-1).topk(2)
+        return {"y": [first, second.to(torch.float16)], "rows": 2 * x.shape[0] + 1, "top": values}
 
 
 class Worker(nn.Module):
@@ -212,12 +232,22 @@ def main() -> None:
     digits = Digits().eval()
     torch.jit.freeze(torch.jit.script(digits)).save(str(OUT / "digits.pt"))
     torch.export.save(torch.export.export(digits, (torch.randn(1, 1, 8, 8),)), OUT / "digits.pt2")
+    rows = torch.export.Dim("rows", min=2, max=64)
+    shapes = {"x": {0: rows}, "shift": None, "name": None}
+    exported = torch.export.export(
+        Exported(),
+        (torch.randn(3, 4),),
+        {"shift": torch.ones(3), "name": "it's"},
+        dynamic_shapes=shapes,
+    )
+    torch.export.save(exported, OUT / "exported.pt2")
     torch.jit.script(Worker().eval()).save(str(OUT / "worker.pt"))
     torch.jit.script(Cnn().train()).save(str(OUT / "cnn.pt"))
     torch.jit.script(Convs().eval()).save(str(OUT / "convs.pt"))
     torch.jit.script(Reader().eval()).save(str(OUT / "reader.pt"))
     for path in OUT.glob("*.pt*"):
         without_paths(path)
+    (OUT / "exported.txt").write_text(str(torch.export.load(OUT / "exported.pt2")))
 
 
 if __name__ == "__main__":

@@ -934,7 +934,12 @@ typedef enum rush_dump {
    * attributes, and its graph (docs/executors.md) */
   RUSH_DUMP_PLANS,
   /* the graph of a method after each phase of PyTorch's executors, with the tables of the phases */
-  RUSH_DUMP_PHASES
+  RUSH_DUMP_PHASES,
+  /* an exported program as PyTorch's str(ExportedProgram): code with shapes and the author's lines,
+   * signature, ranges */
+  RUSH_DUMP_FX,
+  RUSH_DUMP_FX_GRAPH, /* its graph, as str(program.graph) */
+  RUSH_DUMP_FX_CODE   /* its code, as program.graph_module.code */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method,
                                       char **out, rush_error *err) RUSH_CHECKED;

@@ -824,31 +824,18 @@ static void read_unknown(ex_reader *r, const ex_node *n)
   bind_outputs(r, n, node);
 }
 
-/* Find torch.ops.NAMESPACE.NAME.OVERLOAD; NULL if there is none. */
+/* Find the operator of a target, or (`scalar`) of add.Tensor with a number the one for numbers,
+ * add.Scalar, in-place ones too; NULL if there is none. */
 static const op *find_target(ex_reader *r, str target, bool scalar)
 {
-  str rest = {target.p + 10, target.len - 10};
-  size_t dot = 0, last = rest.len;
+  const op *o = session_op_of_target(r->s, target);
 
-  if (target.len < 12 || memcmp(target.p, "torch.ops.", 10) != 0)
+  if (!scalar)
+    return o;
+  if (!o || strcmp(o->schema->overload, "Tensor") != 0)
     return NULL;
-  while (dot < rest.len && rest.p[dot] != '.')
-    dot++;
-  while (last > 0 && rest.p[last - 1] != '.')
-    last--;
-  if (last <= dot + 1)
-    return NULL;
-  str overload = {rest.p + last, rest.len - last};
-  const char *name =
-    session_printf(r->s, "%.*s::%.*s", (int)dot, rest.p, (int)(last - dot - 2), rest.p + dot + 1);
-  if (str_is(overload, "default"))
-    overload = STR("");
-  if (scalar) { /* add.Tensor of a number is add.Scalar, in-place ones too */
-    const op *o =
-      str_is(overload, "Tensor") ? session_op_find(r->s, str_of(name), STR("Scalar")) : NULL;
-    return o && op_is_runnable(o) ? o : NULL;
-  }
-  return session_op_find(r->s, str_of(name), overload);
+  o = session_op_find(r->s, str_of(o->schema->name), STR("Scalar"));
+  return o && op_is_runnable(o) ? o : NULL;
 }
 
 /* Convert a number where the schema needs a tensor. */

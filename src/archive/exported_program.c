@@ -867,4 +867,6 @@ void exported_program_load(session *s, zip_archive *z, str program, module *m)
   m->exported = r->e;
   m->object = value_retain(value_heap_steal(RUSH_TAG_OBJECT, o));
   m->samples = exported_samples(s, z, program);
+  m->archive = zip_retain(z);
+  m->archive_name = ex_keep_text(r, program);
 }

@@ -6,6 +6,7 @@
  * in each call, which costs more than a small model's operators. */
 #include "module/module.h"
 
+#include "formats/zip.h"
 #include "ir/alias.h"
 #include "run/outputs.h"
 #include "script/front/unit.h"
@@ -24,6 +25,7 @@ void module_release(module *m)
   program_release(m->program);
   table_free(&m->extra_files);
   mapping_release(m->samples);
+  zip_release(m->archive);
   call_lock_release(m->lock);
   mem_free(c, m, sizeof *m);
   context_release(c);
@@ -486,6 +488,8 @@ rush_status module_copy(call_ctx *cx, module *m, module **out)
   copy->format = m->format;
   copy->exported = m->exported;
   copy->samples = m->samples ? mapping_retain(m->samples) : NULL;
+  copy->archive = m->archive ? zip_retain(m->archive) : NULL;
+  copy->archive_name = m->archive_name;
   module_share_lock(copy, NULL);
   *out = copy;
   return RUSH_OK;

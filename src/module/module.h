@@ -25,6 +25,10 @@ struct rush_module {
     training;              /* the positions of `training` in all submodules; made when needed */
   /* exported programs: the record of the sample inputs; retained; or NULL */
   struct mapping *samples;
+  /* exported programs: the archive, retained, and the program's name in it (in the program's
+   * arena), to read them as data; or NULL */
+  struct zip_archive *archive;
+  const char *archive_name;
   _Atomic int is_random; /* some method may draw random numbers; -1: unknown */
   table extra_files; /* without "extra/" or "extra_files/" -> text in the program's arena (str *) */
 };

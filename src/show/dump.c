@@ -2,6 +2,7 @@
  * It compiles methods and runs nothing. Operators are collected by visiting every function that
  * methods can reach, each once; a function that does not compile is noted and the walk continues,
  * because `show` must work for programs that cannot run here. */
+#include "archive/exported_read.h"
 #include "module/module.h"
 #include "show/show.h"
 #include "formats/json.h"
@@ -300,6 +301,20 @@ static void show_trees(const exported *e, text_buf *out)
   text_printf(out, "], \"in\": %s, \"out\": %s}", e->in_text, e->out_text);
 }
 
+/* Print an exported program in torch.fx's form. */
+static void show_fx(session *s, dump_job *job)
+{
+  exported_program *p = exported_of_module(s, job->m);
+
+  if (job->what == RUSH_DUMP_FX)
+    exported_print(s, job->out, p);
+  else if (job->what == RUSH_DUMP_FX_GRAPH)
+    fx_print_graph(s, job->out, p->graph);
+  else
+    fx_print_code(s, job->out, p->graph, &(fx_code_options){.verbose = false});
+  text_puts(job->out, job->what == RUSH_DUMP_FX_GRAPH ? "\n" : "");
+}
+
 /* long: a switch over the kinds. */
 static void dump_body(session *s, void *arg)
 {
@@ -361,6 +376,11 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_PLANS:
     executor_describe(s, job->out, need_method(s, job->m, job->method), job->m->object.as.object);
+    break;
+  case RUSH_DUMP_FX:
+  case RUSH_DUMP_FX_GRAPH:
+  case RUSH_DUMP_FX_CODE:
+    show_fx(s, job);
     break;
   case RUSH_DUMP_SUMMARY:
     show_summary(s, job->m, job->out);

@@ -11,6 +11,8 @@
 /* Find operators like op_find and op_overloads (ops/call/call.h). */
 const op *session_op_find(session *s, str name, str overload);
 const op *const *session_op_overloads(session *s, str name, uint32_t *n);
+/* Find "torch.ops.aten.add.Tensor", as exported programs name operators; NULL for other texts. */
+const op *session_op_of_target(session *s, str target);
 
 /* True if the operator runs tasks until a future has its result.  Such calls are neither removed
  * nor moved. */

@@ -414,6 +414,26 @@ const op *session_op_find(session *s, str name, str overload)
   return o;
 }
 
+const op *session_op_of_target(session *s, str target)
+{
+  const size_t n_begin = sizeof "torch.ops." - 1;
+  size_t dot = 0, last;
+
+  if (target.len <= n_begin || memcmp(target.p, "torch.ops.", n_begin) != 0)
+    return NULL;
+  str rest = {target.p + n_begin, target.len - n_begin};
+  while (dot < rest.len && rest.p[dot] != '.')
+    dot++;
+  for (last = rest.len; last > 0 && rest.p[last - 1] != '.';)
+    last--;
+  if (last <= dot + 1)
+    return NULL;
+  str overload = {rest.p + last, rest.len - last};
+  const char *name =
+    session_printf(s, "%.*s::%.*s", (int)dot, rest.p, (int)(last - dot - 2), rest.p + dot + 1);
+  return session_op_find(s, str_of(name), str_is(overload, "default") ? STR("") : overload);
+}
+
 const op *const *session_op_overloads(session *s, str name, uint32_t *n)
 {
   const op *const *ops;

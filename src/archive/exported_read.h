@@ -1,0 +1,60 @@
+/* archive/exported_read.h -- archives of torch.export as data (export/program.h).
+ *
+ *   exported_read.c        the parts of models/NAME.json, signature, ranges, module calls
+ *   exported_read_graph.c  graphs, nodes, arguments
+ *   exported_read_val.c    what is known of values: tensors, symbolic numbers */
+#ifndef RUSH_ARCHIVE_EXPORTED_READ_H
+#define RUSH_ARCHIVE_EXPORTED_READ_H
+
+#include "export/program.h"
+#include "formats/json.h"
+#include "module/module.h"
+
+/* Read a program of an archive; released when the session ends unless session_keep is called. */
+exported_program *exported_read(session *s, zip_archive *z, str program);
+/* Read the program that the module was made from; leaves the session if it was none. */
+exported_program *exported_of_module(session *s, const module *m);
+
+/* -- Shared by the files above ----------------------------------------------------------------- */
+
+typedef struct read_scope { /* of one graph */
+  fx_graph *graph;
+  table nodes;    /* name of a value -> fx_node */
+  table vals;     /* name of a value -> its description, as raw JSON in a val_text */
+} read_scope;
+typedef struct program_reader {
+  session *s;
+  exported_program *p;
+  input in;          /* models/NAME.json */
+  read_scope *scope; /* of the graph being read */
+  table exprs;       /* text of an expression -> expression */
+  table ranges;      /* text of an expression with a range -> exported_bounds */
+  bool ranges_of_symbols; /* all ranges are */
+} program_reader;
+
+/* Copy a text into the program's memory; NUL in it is refused. */
+const char *read_keep(program_reader *r, json *j, str text);
+/* Allocate n zeroed items in the program's memory. */
+void *read_keep_array(program_reader *r, size_t n, size_t item);
+
+/* Read an object of graph; inputs of the outermost graph are named as in the signature. */
+fx_graph *read_graph(program_reader *r, json *j, bool is_outermost);
+/* Read an argument: an object with one member, which names its kind. */
+fx_arg read_argument(program_reader *r, json *j);
+/* Read a plain constant, the member `kind` of an argument. */
+fx_arg read_constant(program_reader *r, json *j, str kind);
+/* Read the schema's number; returns PyTorch's dtype, or operators' number of the layout. */
+int read_schema_dtype(json *j);
+int64_t read_schema_layout(json *j);
+/* Read a device as its text, "cpu" or "cuda:0". */
+const char *read_device_text(program_reader *r, json *j);
+
+/* Read an expression, {"expr_str": ..., "hint": ...}, or a number. */
+fx_number read_number(program_reader *r, json *j);
+const expression *read_expression(program_reader *r, str text);
+/* Note descriptions of values (tensor_values and its like), to be read by read_val. */
+void read_descriptions(program_reader *r, json *j, fx_val_kind kind);
+/* Return what the scope's graph says of the value of that name, or NULL. */
+const fx_val *read_val(program_reader *r, str name);
+
+#endif

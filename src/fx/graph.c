@@ -1,0 +1,136 @@
+/* fx/graph.c -- making and walking graphs of torch.fx.  Nodes are a list in the order of execution;
+ * who uses a node is counted when it is asked for, in one walk, rather than kept up with each
+ * change: readers and printers ask once. */
+#include "fx/graph.h"
+
+#include "base/grow.h"
+
+fx_graph *fx_graph_new(session *s, arena *mem)
+{
+  fx_graph *g = session_alloc_in(s, mem, sizeof *g);
+
+  g->ctx = s->cx->ctx;
+  g->mem = mem;
+  fx_names_init(&g->names, g->ctx, mem);
+  session_defer(s, fx_graph_free_deferred, g);
+  return g;
+}
+
+void fx_graph_free(fx_graph *g)
+{
+  if (!g)
+    return;
+  fx_names_free(&g->names);
+  for (uint32_t i = 0; i < g->n_subgraphs; i++)
+    fx_graph_free(g->subgraphs[i].graph);
+}
+
+void fx_graph_free_deferred(void *g) { fx_graph_free(g); }
+
+const char *fx_target_name(session *s, const char *target)
+{
+  str t = str_of(target);
+  size_t at = 0, n = 0;
+
+  if (t.len > 10 && memcmp(t.p, "torch.ops.", 10) == 0) {
+    for (at = 10; at < t.len && t.p[at] != '.'; at++)
+      ;
+    at += at < t.len;
+  } else {
+    for (size_t i = 0; i < t.len; i++)
+      at = t.p[i] == '.' ? i + 1 : at;
+  }
+  char *out = session_alloc(s, 2 * (t.len - at) + 1);
+  for (size_t i = at; i < t.len; i++) {
+    bool upper = t.p[i] >= 'A' && t.p[i] <= 'Z';
+    if (upper && i > at && t.p[i - 1] >= 'a' && t.p[i - 1] <= 'z')
+      out[n++] = '_';
+    out[n++] = (char)(upper ? t.p[i] - 'A' + 'a' : t.p[i]);
+  }
+  return out;
+}
+
+fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, const char *name)
+{
+  fx_node *n = session_alloc_in(s, g->mem, sizeof *n);
+
+  *n = (fx_node){.graph = g, .op = op, .target = target, .prev = g->last, .index = g->n_nodes++};
+  n->name = fx_names_make(s, &g->names, str_of(name ? name : fx_target_name(s, target)));
+  *(g->last ? &g->last->next : &g->first) = n;
+  g->last = n;
+  return n;
+}
+
+void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner)
+{
+  for (uint32_t i = 0; i < g->n_subgraphs; i++) {
+    if (strcmp(g->subgraphs[i].name, name) != 0)
+      continue;
+    fx_graph_free(g->subgraphs[i].graph);
+    g->subgraphs[i].graph = session_keep(s, inner);
+    return;
+  }
+  GROW_IN(s, g->mem, g->subgraphs, g->n_subgraphs, g->cap_subgraphs, 2);
+  g->subgraphs[g->n_subgraphs++] = (fx_subgraph){name, session_keep(s, inner)};
+}
+
+fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name)
+{
+  for (uint32_t i = 0; i < g->n_subgraphs; i++)
+    if (strcmp(g->subgraphs[i].name, name) == 0)
+      return g->subgraphs[i].graph;
+  return NULL;
+}
+
+/* -- Uses -------------------------------------------------------------------------------------- */
+
+static void visit_arg(session *s, const fx_arg *a, fx_visit *visit, void *arg)
+{
+  if (a->kind == FX_NODE) {
+    visit(arg, a->as.node);
+  } else if (a->kind == FX_LIST || a->kind == FX_TUPLE || a->kind == FX_DICT) {
+    session_enter(s);
+    for (uint32_t i = 0; i < a->n; i++)
+      visit_arg(s, a->kind == FX_DICT ? &a->as.named[i].arg : &a->as.items[i], visit, arg);
+    session_leave(s);
+  }
+}
+
+void fx_node_inputs(session *s, const fx_node *n, fx_visit *visit, void *arg)
+{
+  for (uint32_t i = 0; i < n->n_args; i++)
+    visit_arg(s, &n->args[i], visit, arg);
+  for (uint32_t i = 0; i < n->n_kwargs; i++)
+    visit_arg(s, &n->kwargs[i].arg, visit, arg);
+}
+
+typedef struct user_count {
+  uint32_t *last; /* by node: the last user that was counted, as its index + 1 */
+  uint32_t user;
+} user_count;
+
+static void count_use(void *arg, fx_node *used)
+{
+  user_count *c = arg;
+
+  if (c->last[used->index] == c->user)
+    return;
+  c->last[used->index] = c->user;
+  used->n_users++;
+}
+
+void fx_graph_count_users(session *s, fx_graph *g)
+{
+  user_count c = {.last = session_array(s, uint32_t, (size_t)g->n_nodes + 1)};
+  uint32_t i = 0;
+
+  for (fx_node *n = g->first; n; n = n->next) {
+    n->index = i++;
+    n->n_users = 0;
+  }
+  for (const fx_node *n = g->first; n; n = n->next) {
+    session_poll(s);
+    c.user = n->index + 1;
+    fx_node_inputs(s, n, count_use, &c);
+  }
+}

@@ -1,0 +1,192 @@
+/* fx/graph.h -- graphs as torch.fx has them: what torch.export writes and what a tracer records.
+ *
+ *     placeholder    an input; the target is its name
+ *     get_attr       a graph that a higher-order operator is given
+ *     call_function  an operator ("torch.ops.aten.add.Tensor"), Python's function on symbolic
+ *                    numbers ("_operator.mul", "math.floor"), a higher-order operator
+ *                    ("torch.ops.higher_order.cond"), or _operator.getitem
+ *     output         the last node; its one argument is what the graph returns
+ *
+ * This is no second form of ir/graph.h, which is made to run: here arguments stand as they were
+ * given (nested, by position or by name, defaults left out), every node has a name that others see,
+ * and what a file says of a node stays with it, so that a program is read, shown and written
+ * without a loss.  What runs is made from it once (archive/exported_graph.c).
+ *
+ * Ownership: nodes, arguments, names and values are in the graph's arena, which is its owner's; the
+ * graph itself has tables to free (fx_graph_free, which frees the graphs inside).  Threads: a graph
+ * that nobody changes may be read by any number of threads. */
+#ifndef RUSH_FX_GRAPH_H
+#define RUSH_FX_GRAPH_H
+
+#include "base/session.h"
+#include "base/table.h"
+#include "fx/names.h"
+#include "shape/expression.h"
+
+typedef struct fx_graph fx_graph;
+typedef struct fx_node fx_node;
+typedef struct fx_arg fx_arg;
+
+/* -- Arguments --------------------------------------------------------------------------------- */
+
+typedef enum fx_kind {
+  FX_NONE,
+  FX_NODE,
+  FX_INT,
+  FX_FLOAT,
+  FX_BOOL,
+  FX_COMPLEX,
+  FX_STRING,
+  FX_DTYPE,         /* i: PyTorch's number, as RUSH_FLOAT32 */
+  FX_LAYOUT,        /* i: operators' number, 0 is strided */
+  FX_MEMORY_FORMAT, /* i: operators' number, 0 is contiguous */
+  FX_DEVICE,        /* text: "cpu", "cuda:0" */
+  FX_LIST,
+  FX_TUPLE,
+  FX_DICT,          /* items with keys */
+  FX_OPERATOR,      /* text: an operator given as an argument */
+  FX_OBJECT         /* text: the name of a custom object among the program's constants */
+} fx_kind;
+struct fx_arg {
+  fx_kind kind;
+  uint32_t n; /* items; bytes of a text */
+  union {
+    fx_node *node;
+    int64_t i;
+    double f;
+    bool b;
+    const double *complex; /* real, imaginary */
+    const char *text;      /* ends with NUL; may have others inside */
+    const fx_arg *items;
+    const struct fx_named *named;
+  } as;
+};
+typedef struct fx_named {
+  str name;
+  fx_arg arg;
+} fx_named;
+
+static inline fx_arg fx_arg_node(fx_node *n) { return (fx_arg){.kind = FX_NODE, .as.node = n}; }
+static inline fx_arg fx_arg_int(int64_t i) { return (fx_arg){.kind = FX_INT, .as.i = i}; }
+
+/* -- What is known of a value ------------------------------------------------------------------ */
+
+typedef enum fx_val_kind {
+  FX_VAL_TENSOR,
+  FX_VAL_INT, /* this and the next two: a symbolic number */
+  FX_VAL_FLOAT,
+  FX_VAL_BOOL,
+  FX_VAL_OBJECT,  /* class_name */
+  FX_VAL_LIST,    /* n items */
+  FX_VAL_CONSTANT /* constant */
+} fx_val_kind;
+typedef struct fx_number {
+  const expression *expr; /* NULL: the number is known */
+  bool has_value;         /* false: an expression without a hint */
+  union {
+    int64_t i;
+    double f;
+    bool b;
+  } value; /* the number, or the hint */
+} fx_number;
+/* What PyTorch calls a fake tensor: never data. */
+typedef struct fx_tensor {
+  int dtype, layout; /* layout: operators' number */
+  bool requires_grad;
+  uint32_t n_dims, n_strides;
+  const fx_number *sizes, *strides;
+  fx_number offset;
+  const char *device;
+} fx_tensor;
+typedef struct fx_val {
+  fx_val_kind kind;
+  uint32_t n;
+  union {
+    const fx_tensor *tensor;
+    const fx_number *number;
+    const char *class_name;
+    const struct fx_val *const *items;
+    fx_arg constant;
+  } as;
+} fx_val;
+
+/* -- Nodes ------------------------------------------------------------------------------------- */
+
+typedef enum fx_op { FX_PLACEHOLDER, FX_GET_ATTR, FX_CALL_FUNCTION, FX_OUTPUT } fx_op;
+struct fx_node {
+  fx_graph *graph;
+  fx_node *prev, *next;
+  fx_op op;
+  uint32_t n_args, n_kwargs;
+  uint32_t n_users;      /* nodes that use it: see fx_graph_count_users */
+  uint32_t index;        /* of the node in its graph: see fx_graph_count_users */
+  const char *name, *target;
+  const fx_arg *args;
+  const fx_named *kwargs;
+  const fx_val *val;     /* NULL: nothing is known */
+  str metadata;          /* JSON of an object of strings, as in a file; empty: none */
+  size_t at;             /* place in the file, for errors */
+};
+
+typedef struct fx_subgraph {
+  const char *name;
+  fx_graph *graph;
+} fx_subgraph;
+struct fx_graph {
+  context *ctx; /* borrowed */
+  arena *mem;   /* borrowed: of the owner */
+  fx_node *first, *last;
+  uint32_t n_nodes;
+  uint32_t n_subgraphs, cap_subgraphs;
+  fx_subgraph *subgraphs; /* owned; each name once, in the order of their first use */
+  fx_names names;         /* of the nodes */
+};
+
+/* Make an empty graph in `mem`; released when the session ends unless session_keep is called. */
+fx_graph *fx_graph_new(session *s, arena *mem);
+void fx_graph_free(fx_graph *g); /* g may be NULL */
+void fx_graph_free_deferred(void *g); /* for session_defer */
+
+/* Return what a target is called in names: "add.tensor" of "torch.ops.aten.add.Tensor", in small
+ * letters with "_" where words meet; the session's. */
+const char *fx_target_name(session *s, const char *target);
+/* Append a node.  Its name is made from `name`, or with NULL from the target: fx_names_make.  The
+ * target and arguments are in g's arena. */
+fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, const char *name);
+/* Add a graph under a name; one of that name is replaced, as PyTorch's register_module does. */
+void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner_steal);
+fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name); /* borrowed, or NULL */
+/* Number the nodes and count the distinct users of each. */
+void fx_graph_count_users(session *s, fx_graph *g);
+/* Call visit(arg, node) for each node among the arguments, in order; a node may come again. */
+typedef void fx_visit(void *arg, fx_node *used);
+void fx_node_inputs(session *s, const fx_node *n, fx_visit *visit, void *arg);
+
+/* -- Text (print.c, code.c) -------------------------------------------------------------------- */
+
+/* Print as str(graph) does: one node a line. */
+void fx_print_graph(session *s, text_buf *out, const fx_graph *g);
+typedef struct fx_code_options {
+  bool verbose; /* places and what is known of values */
+  bool strides, devices;
+} fx_code_options;
+/* Print as GraphModule.code does, or with `verbose` as print_readable prints the function. */
+void fx_print_code(session *s, text_buf *out, const fx_graph *g, const fx_code_options *o);
+/* Print as print_readable does: the class, its function, and the classes of graphs inside. */
+void fx_print_readable(session *s, text_buf *out, const fx_graph *g, const char *name,
+                       const fx_code_options *o);
+/* Print an argument as Python's repr (`code`), or as str(graph) has it. */
+void fx_print_arg(session *s, text_buf *out, const fx_arg *a, bool code);
+
+/* -- Metadata (metadata.c) --------------------------------------------------------------------- */
+
+/* Return a member of the node's metadata, decoded; the session's; empty: there is none. */
+str fx_node_metadata(session *s, const fx_node *n, const char *key);
+/* The innermost place of a stack trace: file, line, function, and the line's text. */
+typedef struct fx_place {
+  str file, line, function, code;
+} fx_place;
+/* Find it in the text of a traceback; returns false if there is none. */
+bool fx_place_of(str stack_trace, fx_place *out);
+
+#endif

@@ -1,0 +1,344 @@
+"""Programs exported by torch that together have what an exported program can have: symbolic ints and
+floats, sizes known at run time, branches, loops, scans, autocast, mutation, tokens, results of every
+kind, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
+
+    python tests/python/exported_programs.py FOLDER     save them there
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+from torch._higher_order_ops.map import map as map_over
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+from torch.export import Dim, ExportedProgram, export
+from torch.export.experimental import _export_forward_backward
+from torch.fx.traceback import annotate
+
+PROGRAMS: dict[str, Callable[[], ExportedProgram]] = {}
+AUTO = {0: Dim.AUTO}
+
+
+def program(make: Callable[[], ExportedProgram]) -> Callable[[], ExportedProgram]:
+    PROGRAMS[make.__name__] = make
+    return make
+
+
+class Code(nn.Module):
+    """A module of a function (self, *args, **kwargs) and buffers."""
+
+    def __init__(self, code: Callable[..., Any], buffers: dict[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.code = code
+        for name, value in buffers.items():
+            self.register_buffer(name, value)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.code(self, *args, **kwargs)
+
+
+def exported(code: Callable[..., Any], *args: Any, **options: Any) -> ExportedProgram:
+    buffers = options.pop("buffers", {})
+    return export(Code(code, buffers), args, options.pop("kwargs", None), **options)
+
+
+X = torch.arange(12.0).reshape(3, 4)
+
+
+@program
+def symbolic_floats() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        n = x.shape[0]
+        return x * (n**0.5) + x / (n / 3) + x * n
+
+    return exported(code, X, dynamic_shapes=((AUTO,),))
+
+
+@program
+def items() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        k = x.item()
+        torch._check(k >= 2)
+        torch._check(k < 20)
+        return torch.zeros(k) + 1, torch.ones(k * 2, 3)
+
+    return exported(code, torch.tensor(5))
+
+
+@program
+def float_items() -> ExportedProgram:
+    return exported(lambda m, x: torch.zeros(3) + x.item(), torch.tensor(5.5))
+
+
+@program
+def nonzero() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        y = x.nonzero()
+        n = y.shape[0]
+        torch._check(n >= 1)
+        return y + 1, y.reshape(n), torch.ones(n + 1, 2 * n)
+
+    return exported(code, torch.tensor([0, 1, 2]))
+
+
+@program
+def constant_results() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        return x, x.shape[0], x.shape[0] * 2 + 1, 3, 2.5, None, True
+
+    return exported(code, X, dynamic_shapes=((AUTO,),))
+
+
+@program
+def keywords() -> ExportedProgram:
+    def code(
+        m: Any, x: Any, *, y: Any, flag: bool = True, name: str = "q", scale: float = 2.0
+    ) -> Any:
+        return {"a": x + y, "b": [x * scale, (y,)]}
+
+    return exported(code, X, kwargs={"y": X, "flag": True, "name": "it's", "scale": 3.0})
+
+
+@program
+def branches() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        def yes(a: Any) -> Any:
+            return torch.cond(a.sum() > 1, lambda q: q + m.b, lambda q: q - 1, (a,))
+
+        y = torch.cond(x.sum() > 0, yes, lambda a: a * 2, (x,))
+        return torch.cond(y.sum() > 0, lambda a: (a + 1, a * 2), lambda a: (a.cos(), a.sin()), (y,))
+
+    return exported(code, X, buffers={"b": torch.ones(3, 4)})
+
+
+@program
+def loops() -> ExportedProgram:
+    def code(m: Any, i: Any, x: Any) -> Any:
+        return while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (i, x))
+
+    return exported(code, torch.tensor(0), X)
+
+
+@program
+def scans() -> ExportedProgram:
+    def code(m: Any, start: Any, x: Any) -> Any:
+        last, all_of = scan(lambda c, a: (c + a, c * a), start, x, dim=0)
+        sums = associative_scan(lambda a, b: a + b, x, dim=0, combine_mode="generic")
+        return last, all_of, sums, map_over(lambda a, b: a * b + 1, x, start)
+
+    return exported(code, torch.zeros(4), X)
+
+
+@program
+def regions() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x.t()
+        with torch.no_grad():
+            return y.float() + 1
+
+    return exported(code, X)
+
+
+def _mutation(m: Any, x: Any) -> Any:
+    m.b.add_(1)
+    x.mul_(2)
+    m.n.copy_(x.sum())
+    return x + m.b
+
+
+@program
+def mutation() -> ExportedProgram:
+    return exported(_mutation, X + 1, buffers={"b": torch.zeros(4), "n": torch.zeros(())})
+
+
+@program
+def mutation_named() -> ExportedProgram:
+    return mutation().run_decompositions()
+
+
+@program
+def several_results() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        values, places = x.topk(2)
+        a, b, _ = x.split(1)
+        return values, places, a + b, x.max(dim=0)[0], torch.linalg.svd(x)[1], torch.unique(x)
+
+    return exported(code, X)
+
+
+@program
+def indexing() -> ExportedProgram:
+    def code(m: Any, x: Any, i: Any) -> Any:
+        y = x.clone()
+        y[i] = 0
+        y[:, 1:2] = 3
+        return x[:, None, i], x[i, :1], y, torch.where(x > 0)[0]
+
+    return exported(code, X, torch.tensor([0, 2]))
+
+
+@program
+def numbers_and_options() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        return (
+            x * torch.full((3,), float("inf")) + torch.full((3,), float("nan")),
+            torch.full((2,), 1e-30),
+            torch.full((2,), 2 + 3j),
+            x.to(memory_format=torch.channels_last),
+            torch.zeros(2, dtype=torch.float16, device="cpu"),
+            torch.empty_like(x, memory_format=torch.preserve_format).shape,
+            torch.einsum("abcd,abcd->a", x, x),
+            nn.functional.pad(x, (1, 1), mode="constant", value=-float("inf")),
+        )
+
+    return exported(code, torch.randn(1, 2, 3, 3))
+
+
+@program
+def derived_sizes() -> ExportedProgram:
+    rows = Dim("rows", min=2, max=40)
+
+    def code(m: Any, x: Any, y: Any) -> Any:
+        return x[1:] + y, x.repeat(2, 1), torch.cat([x, y]), x.shape[0] // 3 * y.shape[0] % 7
+
+    shapes = (({0: rows}, {0: rows - 1}),)
+    return exported(code, torch.randn(6, 4), torch.randn(5, 4), dynamic_shapes=shapes)
+
+
+@program
+def formulas_of_sizes() -> ExportedProgram:
+    def code(m: Any, x: Any, y: Any) -> Any:
+        a, b = x.shape
+        return (
+            x.reshape(a * b)[: a * b // 2],
+            x.sum(0)[: b - 1],
+            nn.functional.interpolate(x[None, None], scale_factor=2.0),
+            nn.functional.max_pool2d(x[None], 3, stride=2, padding=1),
+            torch.arange(a + b),
+            y.view(a, -1),
+        )
+
+    both = {0: Dim.AUTO, 1: Dim.AUTO}
+    shapes = ((both, {0: Dim.AUTO, 2: Dim.AUTO}),)
+    return exported(code, torch.randn(6, 8), torch.randn(6, 3, 4), dynamic_shapes=shapes)
+
+
+@program
+def reserved_names() -> ExportedProgram:
+    class Names(nn.Module):
+        def forward(self, input: Any, max: Any, device: Any) -> Any:
+            return input.sum() + max.max() + device
+
+    return export(Names(), (torch.randn(3), torch.randn(3), torch.randn(())))
+
+
+@program
+def annotated() -> ExportedProgram:
+    class Annotated(nn.Module):
+        def forward(self, x: Any) -> Any:
+            with annotate({"stage": 1, "note": "x" * 60, "parts": [1, None, True, "it's"]}):
+                y = x + 1
+            return y * 2
+
+    return export(Annotated(), (X,))
+
+
+@program
+def state() -> ExportedProgram:
+    class State(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(5, 4)
+            self.linear = nn.Linear(4, 5, bias=False)
+            self.linear.weight = self.embedding.weight
+            self.constant = torch.tensor([1.0, 2.0])
+            self.register_buffer("scratch", torch.ones(2), persistent=False)
+
+        def forward(self, i: Any) -> Any:
+            return self.linear(self.embedding(i)), self.constant * self.scratch
+
+    return export(State(), (torch.tensor([1, 2]),))
+
+
+@program
+def gradients() -> ExportedProgram:
+    class Loss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 2)
+
+        def forward(self, x: Any, y: Any) -> Any:
+            return nn.functional.mse_loss(self.linear(x), y)
+
+    made = export(Loss(), (X, torch.randn(3, 2)))
+    return _export_forward_backward(made.run_decompositions())
+
+
+LIBRARY = torch.library.Library("rushlight_texts", "FRAGMENT")
+
+
+@program
+def tokens() -> ExportedProgram:
+    if not hasattr(torch.ops.rushlight_texts, "say"):
+        LIBRARY.define("say(Tensor x) -> Tensor")
+        LIBRARY.impl("say", lambda x: x.clone(), "CompositeExplicitAutograd")
+        LIBRARY.impl("say", torch.empty_like, "Meta")
+        _register_effectful_op(torch.ops.rushlight_texts.say.default, _EffectType.ORDERED)
+    say = torch.ops.rushlight_texts.say
+    return exported(lambda m, x: say(x) + say(x * 2), X).run_decompositions()
+
+
+@program
+def samples() -> ExportedProgram:
+    return exported(lambda m, x, y: torch.vmap(lambda a: a @ y + a.sum())(x), X, torch.randn(4, 2))
+
+
+@program
+def kept_calls() -> ExportedProgram:
+    class Inner(nn.Module):
+        def forward(self, x: Any, k: int = 2) -> Any:
+            return x * k
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = Inner()
+            self.b = nn.Sequential(Inner(), nn.Linear(4, 3))
+
+        def forward(self, x: Any) -> Any:
+            return self.b(self.a(x, k=3))
+
+    return export(Outer(), (X,), preserve_module_call_signature=("a", "b.0"))
+
+
+@program
+def from_bytecode() -> ExportedProgram:
+    return exported(lambda m, x: x.relu() + 1, X, strict=True)
+
+
+NAMES = list(PROGRAMS)
+
+
+def make(name: str) -> ExportedProgram:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return PROGRAMS[name]()
+
+
+def main() -> None:
+    for name in NAMES:
+        torch.export.save(make(name), pathlib.Path(sys.argv[1]) / f"{name}.pt2")
+
+
+if __name__ == "__main__":
+    main()
