@@ -35,13 +35,7 @@ static void *keep_items(program_reader *r, const void *items, size_t n, size_t i
 
 /* -- Parts ------------------------------------------------------------------------------------- */
 
-typedef struct part {
-  const char *name;
-  str *raw;
-} part;
-
-/* Keep the named members of an object as raw JSON, and skip the others. */
-static void split(json *j, const part *parts, size_t n)
+void split_object(json *j, const part *parts, size_t n)
 {
   str key;
 
@@ -49,10 +43,12 @@ static void split(json *j, const part *parts, size_t n)
     size_t i = 0;
     while (i < n && !str_is(key, parts[i].name))
       i++;
-    if (i < n)
-      *parts[i].raw = json_raw(j);
-    else
+    if (i == n)
       json_skip(j);
+    else if (parts[i].inside)
+      split_object(j, parts[i].inside, parts[i].n_inside);
+    else
+      *parts[i].raw = json_raw(j);
   }
 }
 
@@ -374,14 +370,21 @@ static void read_versions(program_reader *r, str schema, str torch)
                         "not match our current schema version (%d, %d).",
                         r->in.place, (long long)p->major, (long long)p->minor, EXPORT_SCHEMA_MAJOR,
                         EXPORT_SCHEMA_MINOR);
+  if (p->major == EXPORT_SCHEMA_MAJOR && p->minor > EXPORT_SCHEMA_MINOR)
+    context_warn(p->ctx, session_printf(r->s,
+                                        "%s: schema version %lld.%lld is newer than %d.%d, the "
+                                        "newest that is known here: what it adds is ignored",
+                                        r->in.place, (long long)p->major, (long long)p->minor,
+                                        EXPORT_SCHEMA_MAJOR, EXPORT_SCHEMA_MINOR));
 }
 
 /* -- The program ------------------------------------------------------------------------------- */
 
 typedef struct model_parts {
-  str module, ranges, guards, schema, opset, verifiers, torch; /* of the file */
-  str graph, signature, calls, metadata, namedtuples;          /* of graph_module */
-  str inputs, outputs;                                         /* of signature */
+  graph_parts graph;
+  str ranges, guards, schema, opset, verifiers, torch; /* of the file */
+  str calls, metadata, namedtuples;                    /* of graph_module */
+  str inputs, outputs;                                 /* of signature */
 } model_parts;
 
 static void need_part(program_reader *r, str text, const char *name)
@@ -392,58 +395,62 @@ static void need_part(program_reader *r, str text, const char *name)
 
 static void split_model(program_reader *r, model_parts *m)
 {
-  const part root[] = {{"graph_module", &m->module},    {"range_constraints", &m->ranges},
-                       {"guards_code", &m->guards},     {"schema_version", &m->schema},
-                       {"opset_version", &m->opset},    {"verifiers", &m->verifiers},
-                       {"torch_version", &m->torch}};
-  const part module[] = {{"graph", &m->graph},
-                         {"signature", &m->signature},
-                         {"module_call_graph", &m->calls},
-                         {"metadata", &m->metadata},
-                         {"treespec_namedtuple_fields", &m->namedtuples}};
-  const part signature[] = {{"input_specs", &m->inputs}, {"output_specs", &m->outputs}};
+  part graph[GRAPH_PARTS];
+  const part signature[] = {{.name = "input_specs", .raw = &m->inputs},
+                            {.name = "output_specs", .raw = &m->outputs}};
+  const part module[] = {
+    {.name = "graph", .inside = graph, .n_inside = GRAPH_PARTS},
+    {.name = "signature", .inside = signature, .n_inside = COUNT_OF(signature)},
+    {.name = "module_call_graph", .raw = &m->calls},
+    {.name = "metadata", .raw = &m->metadata},
+    {.name = "treespec_namedtuple_fields", .raw = &m->namedtuples}};
+  const part root[] = {{.name = "graph_module", .inside = module, .n_inside = COUNT_OF(module)},
+                       {.name = "range_constraints", .raw = &m->ranges},
+                       {.name = "guards_code", .raw = &m->guards},
+                       {.name = "schema_version", .raw = &m->schema},
+                       {.name = "opset_version", .raw = &m->opset},
+                       {.name = "verifiers", .raw = &m->verifiers},
+                       {.name = "torch_version", .raw = &m->torch}};
   json j;
 
+  graph_parts_of(&m->graph, graph);
   json_init(&j, r->s, &r->in);
-  split(&j, root, COUNT_OF(root));
+  split_object(&j, root, COUNT_OF(root));
   json_end(&j);
   read_versions(r, m->schema, m->torch);
-  need_part(r, m->module, "graph_module");
-  json_init_at(&j, r->s, &r->in, m->module);
-  split(&j, module, COUNT_OF(module));
-  need_part(r, m->graph, "graph");
-  need_part(r, m->signature, "signature");
   need_part(r, m->calls, "module_call_graph");
-  json_init_at(&j, r->s, &r->in, m->signature);
-  split(&j, signature, COUNT_OF(signature));
+  need_part(r, m->graph.inputs, "inputs");
+  need_part(r, m->graph.outputs, "outputs");
+  need_part(r, m->graph.nodes, "nodes");
   need_part(r, m->inputs, "input_specs");
   need_part(r, m->outputs, "output_specs");
 }
 
 /* Start the reader with a copy of the record, which stays as long as the program: metadata is read
  * from it later. */
-static void begin(program_reader *r, session *s, zip_archive *z, str program)
+static void begin(program_reader *r, session *s, zip_archive *z, str program, exported_for use)
 {
   const zip_entry *e =
     zip_need(s, z, session_printf(s, "models/%.*s.json", (int)program.len, program.p));
   const input in = zip_input(s, z, e);
 
-  r->s = s;
-  r->p = exported_program_new(s);
+  *r = (program_reader){.s = s, .p = exported_program_new(s), .in = in, .use = use};
   r->p->zip = zip_retain(z);
-  session_check(s, mapping_copy(s->cx, in.place, in.bytes.p, in.bytes.len, &r->p->text));
-  r->in = (input){in.place, {(const char *)r->p->text->data, in.bytes.len}};
+  if (use == EXPORTED_AS_DATA) {
+    session_check(s, mapping_copy(s->cx, in.place, in.bytes.p, in.bytes.len, &r->p->text));
+    r->in.bytes.p = (const char *)r->p->text->data;
+  }
+  r->p->place = memcpy(read_keep_array(r, strlen(in.place), 1), in.place, strlen(in.place));
   session_table_init(s, &r->exprs);
   session_table_init(s, &r->ranges);
 }
 
-exported_program *exported_read(session *s, zip_archive *z, str program)
+exported_program *exported_read(session *s, zip_archive *z, str program, exported_for use)
 {
   program_reader *r = session_new(s, program_reader);
   model_parts *m = session_new(s, model_parts);
-  json j;
 
-  begin(r, s, z, program);
+  begin(r, s, z, program, use);
   split_model(r, m);
   r->p->name = memcpy(read_keep_array(r, program.len, 1), program.p, program.len);
   r->p->opset_version = m->opset;
@@ -455,8 +462,7 @@ exported_program *exported_read(session *s, zip_archive *z, str program)
   read_inputs(r, m->inputs);
   read_outputs(r, m->outputs);
   read_calls(r, m->calls);
-  json_init_at(&j, s, &r->in, m->graph);
-  r->p->graph = session_keep(s, read_graph(r, &j, true));
+  r->p->graph = session_keep(s, read_graph(r, &m->graph, true));
   return r->p;
 }
 
@@ -466,5 +472,5 @@ exported_program *exported_of_module(session *s, const module *m)
     session_fail_status(
       s, RUSH_EARGUMENT, NULL, NULL,
       "the module is no exported program: torch.export.save writes such, to a .pt2");
-  return exported_read(s, m->archive, str_of(m->archive_name));
+  return exported_read(s, m->archive, str_of(m->archive_name), EXPORTED_AS_DATA);
 }

@@ -24,7 +24,6 @@ static void name_node(program_reader *r, json *j, fx_node *n, str name)
   if (table_get(&r->scope->nodes, name))
     json_fail(j, "a second value of the name '%.*s'", (int)name.len, name.p);
   n->name = read_keep(r, j, name);
-  n->val = read_val(r, name);
   session_table_put(r->s, &r->scope->nodes, str_of(n->name), n);
 }
 
@@ -146,6 +145,8 @@ const char *read_device_text(program_reader *r, json *j)
   }
   if (!kind.len)
     json_fail(j, "a device without a type");
+  if (index < -1 || index > INT8_MAX)
+    json_fail(j, "device index %lld; PyTorch has -1 to %d", (long long)index, INT8_MAX);
   const char *text = index < 0 ? session_printf(r->s, "%.*s", (int)kind.len, kind.p)
                                : session_printf(r->s, "%.*s:%lld", (int)kind.len, kind.p,
                                                 (long long)index);
@@ -259,25 +260,46 @@ static fx_arg read_float_list(program_reader *r, json *j)
   return read_list(r, j, FX_LIST, read_float);
 }
 
+/* Read a graph inside the current one; one of the same name must be the same graph. */
+static void read_inner_graph(program_reader *r, const char *name, str text)
+{
+  const str *known = table_get(&r->scope->inner, str_of(name));
+  fx_graph *outer = r->scope->graph;
+  part parts[GRAPH_PARTS];
+  graph_parts p = {0};
+  json j;
+
+  json_init_at(&j, r->s, &r->in, text);
+  if (known && str_eq(*known, text))
+    return;
+  if (known)
+    json_fail(&j, "a second graph of the name '%s'", name);
+  str *kept = session_new(r->s, str);
+  *kept = text;
+  session_table_put(r->s, &r->scope->inner, str_of(name), kept);
+  graph_parts_of(&p, parts);
+  split_object(&j, parts, GRAPH_PARTS);
+  fx_graph_add_subgraph(r->s, outer, name, read_graph(r, &p, false));
+}
+
 /* Read as_graph: a get_attr node of this graph, whose target is a graph inside it. */
 static fx_arg read_graph_argument(program_reader *r, json *j)
 {
-  fx_graph *g = r->scope->graph, *inner = NULL;
-  str key, name = {0};
+  str key, name = {0}, text = {0};
 
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "name"))
       name = json_string(j);
     else if (str_is(key, "graph"))
-      inner = read_graph(r, j, false);
+      text = json_raw(j);
     else
       json_skip(j);
   }
-  if (!name.p || !inner)
+  if (!name.p || !text.p)
     json_fail(j, "a graph without a name, or a name without a graph");
   const char *target = read_keep(r, j, name);
-  fx_graph_add_subgraph(r->s, g, target, inner);
-  return fx_arg_node(fx_node_new(r->s, g, FX_GET_ATTR, target, target));
+  read_inner_graph(r, target, text);
+  return fx_arg_node(fx_node_new(r->s, r->scope->graph, FX_GET_ATTR, target, target));
 }
 
 static fx_arg read_dict(program_reader *r, json *j)
@@ -418,7 +440,25 @@ typedef struct input_list {
   fx_arg *args;
   fx_named *kwargs;
   uint32_t n_args, n_kwargs, cap_args, cap_kwargs;
+  bool *given; /* by argument of the schema */
 } input_list;
+
+/* Check the name of an operator's argument.  Returns whether it can stand by its position: those
+ * before it were given so. */
+static bool check_input(program_reader *r, json *j, const node_reader *n, str name, input_list *l)
+{
+  const schema *sc = n->op->schema;
+  const int at = schema_arg_index(sc, name);
+
+  if (at < 0)
+    json_fail(j, "%s has no argument '%.*s'", sc->name, (int)name.len, name.p);
+  if (!l->given)
+    l->given = session_array(r->s, bool, (size_t)sc->n_args + 1);
+  if (l->given[at])
+    json_fail(j, "%s is given its argument '%s' twice", sc->name, sc->args[at].name);
+  l->given[at] = true;
+  return (uint32_t)at == l->n_args;
+}
 
 static void read_input(program_reader *r, json *j, const node_reader *n, input_list *l)
 {
@@ -441,7 +481,8 @@ static void read_input(program_reader *r, json *j, const node_reader *n, input_l
   }
   if (!found)
     json_fail(j, "an input without an argument");
-  if (is_positional(n, name, kind)) {
+  const bool is_next = !n->op || !name.len || check_input(r, j, n, name, l);
+  if (is_next && is_positional(n, name, kind)) {
     GROW(r->s, l->args, l->n_args, l->cap_args, 8);
     l->args[l->n_args++] = a;
     return;
@@ -481,43 +522,52 @@ static fx_node *new_getitem(program_reader *r, fx_node *of, uint32_t i, const ch
   return n;
 }
 
-static const fx_val *read_output(program_reader *r, json *j, fx_node *of, uint32_t i);
+static fx_node *read_output(program_reader *r, json *j, fx_node *of, uint32_t i);
 
-static const fx_val *list_val(program_reader *r, const fx_val *const *items, uint32_t n)
+/* Return a value of n items, which are those of the nodes when these are described. */
+static const fx_val *list_val(program_reader *r, fx_node *const *nodes, uint32_t n)
 {
   fx_val *v = read_keep_array(r, 1, sizeof *v);
-  const fx_val **kept = read_keep_array(r, n, sizeof *kept);
+  const fx_val **items = read_keep_array(r, n, sizeof *items);
+  read_scope *to = r->scope;
 
-  if (n)
-    memcpy(kept, items, n * sizeof *kept);
-  *v = (fx_val){.kind = FX_VAL_LIST, .n = n, .as.items = kept};
+  for (uint32_t i = 0; i < n; i++) {
+    if (!nodes[i])
+      continue;
+    GROW(r->s, to->items, to->n_items, to->cap_items, 16);
+    to->items[to->n_items++] = (list_item){&items[i], nodes[i]};
+  }
+  *v = (fx_val){.kind = FX_VAL_LIST, .n = n, .as.items = items};
   return v;
+}
+
+/* Read {"name": ...}: result i of a node. */
+static fx_node *read_item(program_reader *r, json *j, fx_node *of, uint32_t i)
+{
+  str name = read_name(j);
+  fx_node *n = new_getitem(r, of, i, session_strndup(r->s, name.p, name.len));
+
+  name_node(r, j, n, name);
+  return n;
 }
 
 /* Read a list of results: items are objects with a name, or (`tagged`) arguments. */
 static const fx_val *read_outputs(program_reader *r, json *j, fx_node *of, bool tagged)
 {
-  const fx_val **items = NULL;
+  fx_node **nodes = NULL;
   uint32_t n = 0, cap = 0;
 
   for (json_begin_array(j); json_next_item(j); n++) {
-    GROW(r->s, items, n, cap, 4);
-    if (tagged) {
-      items[n] = read_output(r, j, of, n);
-      continue;
-    }
-    str name = read_name(j);
-    fx_node *item = new_getitem(r, of, n, session_strndup(r->s, name.p, name.len));
-    name_node(r, j, item, name);
-    items[n] = item->val;
+    GROW(r->s, nodes, n, cap, 4);
+    nodes[n] = tagged ? read_output(r, j, of, n) : read_item(r, j, of, n);
   }
-  return list_val(r, items, n);
+  return list_val(r, nodes, n);
 }
 
-/* Read one of several results: a value, a list of values, or none. */
-static const fx_val *read_output(program_reader *r, json *j, fx_node *of, uint32_t i)
+/* Read one of several results: a value, a list of values, or none, for which it returns NULL. */
+static fx_node *read_output(program_reader *r, json *j, fx_node *of, uint32_t i)
 {
-  const fx_val *v = NULL;
+  fx_node *n = NULL;
   str key;
 
   session_enter(r->s);
@@ -526,17 +576,14 @@ static const fx_val *read_output(program_reader *r, json *j, fx_node *of, uint32
       json_skip(j);
       new_getitem(r, of, i, "as_none");
     } else if (json_peek(j) == JSON_ARRAY) {
-      fx_node *list = new_getitem(r, of, i, NULL);
-      v = list->val = read_outputs(r, j, list, false);
+      n = new_getitem(r, of, i, NULL);
+      n->val = read_outputs(r, j, n, false);
     } else {
-      str name = read_name(j);
-      fx_node *item = new_getitem(r, of, i, session_strndup(r->s, name.p, name.len));
-      name_node(r, j, item, name);
-      v = item->val;
+      n = read_item(r, j, of, i);
     }
   }
   session_leave(r->s);
-  return v;
+  return n;
 }
 
 /* What the first of a node's outputs is. */
@@ -725,15 +772,20 @@ static void read_graph_input(program_reader *r, json *j, uint32_t i, bool is_out
     json_fail(j, "an input of two kinds");
 }
 
-static void add_output(program_reader *r, json *j, str outputs, bool is_single)
+static void add_output(program_reader *r, const graph_parts *p)
 {
   fx_arg *args = read_keep_array(r, 1, sizeof *args);
-  json items;
+  bool is_single = false;
+  json j;
 
-  json_init_at(&items, r->s, &r->in, outputs);
-  args[0] = read_list(r, &items, FX_TUPLE, read_argument);
+  if (p->is_single.p) {
+    json_init_at(&j, r->s, &r->in, p->is_single);
+    is_single = json_bool(&j);
+  }
+  json_init_at(&j, r->s, &r->in, p->outputs);
+  args[0] = read_list(r, &j, FX_TUPLE, read_argument);
   if (is_single && args[0].n != 1)
-    json_fail(j, "a graph of a single result has %u", args[0].n);
+    json_fail(&j, "a graph of a single result has %u", args[0].n);
   if (is_single)
     args[0] = args[0].as.items[0];
   fx_node *n = fx_node_new(r->s, r->scope->graph, FX_OUTPUT, "output", "output");
@@ -741,64 +793,44 @@ static void add_output(program_reader *r, json *j, str outputs, bool is_single)
   n->n_args = 1;
 }
 
-typedef struct graph_parts {
-  str inputs, outputs, nodes;
-  bool is_single;
-} graph_parts;
-
-static graph_parts split_graph(program_reader *r, json *j)
+void graph_parts_of(graph_parts *p, part out[GRAPH_PARTS])
 {
-  static const struct { const char *word; fx_val_kind kind; } values[] = {
-      {"tensor_values", FX_VAL_TENSOR},
-      {"sym_int_values", FX_VAL_INT},
-      {"sym_float_values", FX_VAL_FLOAT},
-      {"sym_bool_values", FX_VAL_BOOL},
-      {"custom_obj_values", FX_VAL_OBJECT}};
-  graph_parts p = {0};
-  str key;
+  const part parts[GRAPH_PARTS] = {
+    {.name = "inputs", .raw = &p->inputs},
+    {.name = "outputs", .raw = &p->outputs},
+    {.name = "nodes", .raw = &p->nodes},
+    {.name = "is_single_tensor_return", .raw = &p->is_single},
+    {.name = "tensor_values", .raw = &p->values[FX_VAL_TENSOR]},
+    {.name = "sym_int_values", .raw = &p->values[FX_VAL_INT]},
+    {.name = "sym_float_values", .raw = &p->values[FX_VAL_FLOAT]},
+    {.name = "sym_bool_values", .raw = &p->values[FX_VAL_BOOL]},
+    {.name = "custom_obj_values", .raw = &p->values[FX_VAL_OBJECT]}};
 
-  for (json_begin_object(j); json_next_key(j, &key);) {
-    size_t i = 0;
-    while (i < COUNT_OF(values) && !str_is(key, values[i].word))
-      i++;
-    if (i < COUNT_OF(values))
-      read_descriptions(r, j, values[i].kind);
-    else if (str_is(key, "inputs"))
-      p.inputs = json_raw(j);
-    else if (str_is(key, "outputs"))
-      p.outputs = json_raw(j);
-    else if (str_is(key, "nodes"))
-      p.nodes = json_raw(j);
-    else if (str_is(key, "is_single_tensor_return"))
-      p.is_single = json_bool(j);
-    else
-      json_skip(j);
-  }
-  if (!p.inputs.p || !p.outputs.p || !p.nodes.p)
-    json_fail(j, "a graph without inputs, outputs or nodes");
-  return p;
+  memcpy(out, parts, sizeof parts);
 }
 
-fx_graph *read_graph(program_reader *r, json *j, bool is_outermost)
+fx_graph *read_graph(program_reader *r, const graph_parts *p, bool is_outermost)
 {
   read_scope *outer = r->scope, *scope = session_new(r->s, read_scope);
   uint32_t i = 0;
   json items;
 
+  if (!p->inputs.p || !p->outputs.p || !p->nodes.p)
+    input_fail(r->s, &r->in, 0, "a graph without inputs, outputs or nodes");
   session_enter(r->s);
   session_table_init(r->s, &scope->nodes);
-  session_table_init(r->s, &scope->vals);
+  session_table_init(r->s, &scope->inner);
   scope->graph = fx_graph_new(r->s, &r->p->mem);
   r->scope = scope;
-  const graph_parts p = split_graph(r, j);
-  json_init_at(&items, r->s, &r->in, p.inputs);
+  json_init_at(&items, r->s, &r->in, p->inputs);
   for (json_begin_array(&items); json_next_item(&items); i++)
     read_graph_input(r, &items, i, is_outermost);
-  json_init_at(&items, r->s, &r->in, p.nodes);
+  json_init_at(&items, r->s, &r->in, p->nodes);
   for (json_begin_array(&items); json_next_item(&items);)
     read_node(r, &items);
-  add_output(r, j, p.outputs, p.is_single);
+  add_output(r, p);
   fx_graph_count_users(r->s, scope->graph);
+  read_descriptions(r, p);
   r->scope = outer;
   session_leave(r->s);
   return scope->graph;

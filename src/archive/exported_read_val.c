@@ -5,22 +5,6 @@
 
 #include "base/grow.h"
 
-typedef struct description {
-  fx_val_kind kind;
-  str text; /* raw JSON */
-} description;
-
-void read_descriptions(program_reader *r, json *j, fx_val_kind kind)
-{
-  str name;
-
-  for (json_begin_object(j); json_next_key(j, &name);) {
-    description *d = session_new(r->s, description);
-    *d = (description){kind, json_raw(j)};
-    session_table_put(r->s, &r->scope->vals, name, d);
-  }
-}
-
 /* -- Numbers ----------------------------------------------------------------------------------- */
 
 /* Note which ranges are of expressions that occur: torch.export.load drops the others. */
@@ -180,24 +164,56 @@ static const char *read_class_name(program_reader *r, json *j)
   return name;
 }
 
-const fx_val *read_val(program_reader *r, str name)
+static fx_val *read_val(program_reader *r, json *j, fx_val_kind kind)
 {
-  const description *d = table_get(&r->scope->vals, name);
-  json j;
-
-  if (!d)
-    return NULL;
   fx_val *v = read_keep_array(r, 1, sizeof *v);
-  v->kind = d->kind;
-  json_init_at(&j, r->s, &r->in, d->text);
-  if (d->kind == FX_VAL_TENSOR) {
-    v->as.tensor = read_tensor(r, &j);
-  } else if (d->kind == FX_VAL_OBJECT) {
-    v->as.class_name = read_class_name(r, &j);
+
+  v->kind = kind;
+  if (kind == FX_VAL_TENSOR) {
+    v->as.tensor = read_tensor(r, j);
+  } else if (kind == FX_VAL_OBJECT) {
+    v->as.class_name = read_class_name(r, j);
   } else {
     fx_number *n = read_keep_array(r, 1, sizeof *n);
-    *n = read_number(r, &j);
+    *n = read_number(r, j);
     v->as.number = n;
   }
   return v;
+}
+
+/* Note which nodes a caller sees: to run, other tensors need no description. */
+static bool *seen_from_outside(program_reader *r)
+{
+  const fx_graph *g = r->scope->graph;
+  const fx_arg *out = &g->last->args[0];
+  bool *seen = session_array(r->s, bool, (size_t)g->n_nodes + 1);
+
+  for (const fx_node *n = g->first; n && n->op == FX_PLACEHOLDER; n = n->next)
+    seen[n->index] = true;
+  for (uint32_t i = 0; out->kind == FX_TUPLE && i < out->n; i++)
+    if (out->as.items[i].kind == FX_NODE)
+      seen[out->as.items[i].as.node->index] = true;
+  return seen;
+}
+
+void read_descriptions(program_reader *r, const graph_parts *p)
+{
+  const bool *seen = r->use == EXPORTED_TO_RUN ? seen_from_outside(r) : NULL;
+  str name;
+  json j;
+
+  for (int kind = FX_VAL_TENSOR; kind <= FX_VAL_OBJECT; kind++) {
+    if (!p->values[kind].p)
+      continue;
+    json_init_at(&j, r->s, &r->in, p->values[kind]);
+    for (json_begin_object(&j); json_next_key(&j, &name);) {
+      fx_node *n = table_get(&r->scope->nodes, name);
+      if (n && (!seen || kind != FX_VAL_TENSOR || seen[n->index]) && !n->val)
+        n->val = read_val(r, &j, (fx_val_kind)kind);
+      else
+        json_skip(&j);
+    }
+  }
+  for (uint32_t i = 0; i < r->scope->n_items; i++)
+    *r->scope->items[i].slot = r->scope->items[i].node->val;
 }

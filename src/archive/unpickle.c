@@ -16,27 +16,6 @@
 
 static rush_value node_value(unpickler *u, const pickle_node *n);
 
-/* -- Values in a session ----------------------------------------------------------------------- */
-
-static void release_heap(void *heap_part)
-{
-  heap *h = heap_part;
-
-  value_release((rush_value){.tag = h->kind, .as.heap = h});
-}
-
-void session_defer_value(session *s, rush_value v)
-{
-  if (value_is_heap(v))
-    session_defer(s, release_heap, v.as.heap);
-}
-
-void session_keep_value(session *s, rush_value v)
-{
-  if (value_is_heap(v))
-    session_keep(s, v.as.heap);
-}
-
 /* -- Storages ---------------------------------------------------------------------------------- */
 
 /* True for "FloatStorage", which is "Float" and "Storage"; UntypedStorage is bytes. */

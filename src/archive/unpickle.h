@@ -57,10 +57,6 @@ storage *unpickler_storage(unpickler *u, str key, int dtype);
 void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t n_bytes,
                           int dtype);
 
-/* Release a value when the session ends unless it is kept. */
-void session_defer_value(session *s, rush_value v);
-void session_keep_value(session *s, rush_value v);
-
 /* Set the element types of containers in `v` that a pickle did not specify (VALUE_UNDECIDED): those
  * of `t`, or Any if `t` has none.  Decided types are not changed.  Call type_contains_value to
  * check the result. */

@@ -95,7 +95,8 @@ typedef struct exported_program {
   arena mem;
   zip_archive *zip; /* retained: metadata points into it; NULL: made here */
   mapping *text;    /* retained: the bytes of models/NAME.json */
-  const char *name; /* of the program in its archive */
+  const char *name;  /* of the program in its archive */
+  const char *place; /* "FILE: models/NAME.json", for errors */
   fx_graph *graph;
   program_input *inputs;
   program_output *outputs;

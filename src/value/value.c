@@ -526,3 +526,24 @@ bool type_contains_value(const type *t, rush_value v)
     return t->kind == TYPE_VAR;
   }
 }
+
+/* -- Values in sessions ------------------------------------------------------------------------ */
+
+static void release_heap(void *heap_part)
+{
+  heap *h = heap_part;
+
+  value_release((rush_value){.tag = h->kind, .as.heap = h});
+}
+
+void session_defer_value(session *s, rush_value v)
+{
+  if (value_is_heap(v))
+    session_defer(s, release_heap, v.as.heap);
+}
+
+void session_keep_value(session *s, rush_value v)
+{
+  if (value_is_heap(v))
+    session_keep(s, v.as.heap);
+}

@@ -186,6 +186,10 @@ static inline complex_box *value_complex(rush_value v) { return (complex_box *)v
 static inline enum_value *value_enum(rush_value v) { return (enum_value *)v.as.heap; }
 static inline str value_str(rush_value v) { return (str){v.as.string->text, v.as.string->len}; }
 
+/* Release a value when the session ends, unless it is kept. */
+void session_defer_value(session *s, rush_value v);
+void session_keep_value(session *s, rush_value v);
+
 /* -- Dicts: insertion-ordered, keys str, int, float, bool, complex, Tensor (by identity), enum - */
 
 /* Return the value, borrowed, or NULL if the key is absent. */

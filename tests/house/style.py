@@ -29,7 +29,7 @@ MOST_OPERATOR_NAMES = 16
 # file: how many strings it compares with operators' names, and why they are no column of the table.
 OPERATOR_NAMES: dict[str, tuple[int, str]] = {
     "src/api/ir_node.c": (2, "kinds of nodes by name: the public function takes a text"),
-    "src/archive/exported_graph.c": (1, "a symbolic target's text, before an operator is chosen"),
+    "src/export/lower.c": (1, "a symbolic target's text, before an operator is chosen"),
     "src/compile/fuse.c": (1, "the backend's interface gives kinds as texts"),
     "src/ir/node.c": (1, "kinds of nodes by name: the question is a text"),
     "src/ir/parse.c": (1, "graph text, before there is a node"),

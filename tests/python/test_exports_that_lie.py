@@ -3,6 +3,7 @@ not agree are refused when the archive is opened, by file, record and offset; no
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -124,13 +125,16 @@ def program(
     return pack(content)
 
 
+NUMBERS = itertools.count()
+
+
 def body(outputs: Any, *nodes: Any, inputs: Any = ("a", "b")) -> dict[str, Any]:
     graph = {
         "inputs": [{"as_tensor": {"name": n}} for n in inputs],
         "outputs": list(outputs),
         "nodes": list(nodes),
     }
-    return {"as_graph": {"name": "g", "graph": graph}}
+    return {"as_graph": {"name": f"g{next(NUMBERS)}", "graph": graph}}
 
 
 def higher(name: str, outputs: Any, *inputs: Any) -> dict[str, Any]:
@@ -208,19 +212,19 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "argument names with NUL": (dict(names=("x\0", "y")), "NUL"),
     # inputs
     "a spec too many": (dict(input_specs=user(X, Y, Y)), "3 input specs for 2 inputs"),
-    "a spec missing": (dict(input_specs=user(X)), "1 input specs for 2 inputs"),
+    "a spec missing": (dict(input_specs=user(X)), "1 input specs for more inputs"),
     "another name": (dict(input_specs=user(Y, X)), "its spec has"),
     "an input twice": (dict(inputs=(X, X)), "second value of the name 'x'"),
-    "no kind": (dict(input_specs=[{}, *user(Y)]), "0 kinds"),
-    "two kinds": (dict(input_specs=[user(X)[0] | {"token": {}}, *user(Y)]), "2 kinds"),
+    "no kind": (dict(input_specs=[{}, *user(Y)]), "of no kind"),
+    "two kinds": (dict(input_specs=[user(X)[0] | {"token": {}}, *user(Y)]), "of two kinds"),
     "an unknown kind": (dict(input_specs=[{"bogus": {}}, *user(Y)]), "not known"),
-    "two values": (dict(input_specs=user(X | {"as_int": 1}, Y)), "two values"),
-    "no value": (dict(input_specs=[{"user_input": {}}, *user(Y)]), "without its value"),
+    "two values": (dict(input_specs=user(X | {"as_int": 1}, Y)), "2 kinds"),
+    "no value": (dict(input_specs=[{"user_input": {}}, *user(Y)]), "without its argument"),
     "a custom object": (
         dict(input_specs=user({"as_custom_obj": {"name": "x", "class_fqn": "c"}}, Y)),
-        "not supported",
+        "no tensor and no number",
     ),
-    "a graph": (dict(input_specs=user(body([A]), Y)), "not supported"),
+    "a graph": (dict(input_specs=user(body([A]), Y)), "a constant of kind"),
     "a weight that is not there": (
         dict(
             input_specs=[
@@ -232,20 +236,20 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a weight without a name": (
         dict(input_specs=[{"buffer": {"arg": {"name": "x"}}}, *user(Y)]),
-        "does not name",
+        "without its argument or target",
     ),
     # outputs
-    "an output spec too many": (dict(output_specs=given(W, W)), "more output specs"),
+    "an output spec too many": (dict(output_specs=given(W, W)), "2 output specs for 1 outputs"),
     "an output spec missing": (dict(output_specs=[]), "0 output specs for 1 outputs"),
     "an unknown output": (dict(output_specs=[{"bogus": {"arg": W}}]), "not known"),
-    "an output of two kinds": (dict(output_specs=[given(W)[0] | {"token": {}}]), "2 kinds"),
+    "an output of two kinds": (dict(output_specs=[given(W)[0] | {"token": {}}]), "of two kinds"),
     "a buffer that is not there": (
         dict(output_specs=[{"buffer_mutation": MUTATION | {"buffer_name": "q"}}]),
         "no buffer 'q'",
     ),
     "a buffer without a name": (
         dict(output_specs=[{"buffer_mutation": MUTATION}], weights={"w": weight()}),
-        "no buffer ''",
+        "without its argument or target",
     ),
     "an input that is not there": (
         dict(output_specs=[{"user_input_mutation": MUTATION | {"user_input_name": "q"}}]),
@@ -307,7 +311,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
                 ),
             )
         ),
-        "a float where a int",
+        "are not of its types",
     ),
     "a symbolic float for an int": (
         dict(
@@ -336,7 +340,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
                 ),
             )
         ),
-        "no number",
+        "are not of its types",
     ),
     "an operator on any type": (
         dict(
@@ -359,7 +363,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
                 ),
             ),
         ),
-        "item 0 of a list of Tensor is NoneType",
+        "are not of its types",
     ),
     "layout 0": (
         dict(
@@ -418,7 +422,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a loop that changes types": (
         dict(nodes=(higher("while_loop", [W], body([A]), body([{"as_int": 1}, B]), TWO_X),)),
-        "a tensor argument that is no tensor",
+        "the condition is no bool",
     ),
     "a map that collects numbers": (
         dict(nodes=(higher("map_impl", [W], body([{"as_int": 1}], inputs="a"), ONE_X),)),

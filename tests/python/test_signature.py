@@ -105,8 +105,8 @@ def test_formulas_and_their_bounds(tmp_path: pathlib.Path) -> None:
     (n,) = model.inputs[0].ranges
     first, second, third, found = model.outputs
     assert first.ranges == {f"2*{n} + 3": (13, 23)}
-    assert second.shape == (f"{n}//2", f"{n}**2") and second.ranges[f"{n}//2"] == (2, 5)
-    assert third.ranges == {f"({n} + 1)//3": (2, 3)}
+    assert second.shape == (f"({n}//2)", f"{n}**2") and second.ranges[f"({n}//2)"] == (2, 5)
+    assert third.ranges == {f"(({n} + 1)//3)": (2, 3)}
     assert found.shape is not None and found.shape[1] == 1 and str(found.shape[0]).startswith("u")
 
 
@@ -196,20 +196,20 @@ def test_show(tmp_path: pathlib.Path) -> None:
     [
         ("s77", "s77"),  # what older files have
         ("2*s77 + 1", "2*s77 + 1"),
-        ("Add(Symbol('s0'", "Add(Symbol('s0'"),
+        ("Add(Symbol('s0'", None),
         ("Add(" * 3000 + "Integer(1)" + ")" * 3000, None),
         (
             "Mul(Integer(9223372036854775807), Integer(2), Symbol('s0', positive=True))",
-            "9223372036854775807*2*s0",
+            "2*9223372036854775807*s0",
         ),
         ("Pow(Add(Symbol('a'), Integer(-1)), Integer(2))", "(a - 1)**2"),
-        ("Mul(Integer(2), FloorDiv(Symbol('a'), Integer(3)))", "2*(a//3)"),
+        ("Mul(Integer(2), FloorDiv(Symbol('a'), Integer(3)))", "2*((a//3))"),
         ("Max(Integer(1), Symbol('a'))", "Max(1, a)"),
-        ("", ""),
+        ("", None),
     ],
 )
 def test_hostile_expressions(tmp_path: pathlib.Path, expression: str, shown: str | None) -> None:
-    """Texts are kept or refused, whatever they are."""
+    """Texts are shown as sympy does, or refused (None), whatever they are."""
 
     class Twice(nn.Module):
         def forward(self, x: Any) -> Any:
@@ -229,7 +229,11 @@ def test_hostile_expressions(tmp_path: pathlib.Path, expression: str, shown: str
                     value["sizes"][0]["as_expr"]["expr_str"] = expression
                 data = json.dumps(model).encode()
             target.writestr(name, data)
+    if shown is None:
+        with pytest.raises((RuntimeError, RecursionError), match="expected|nested too deep"):
+            rushlight.load(str(tmp_path / "h.pt2"))
+        return
     model = rushlight.load(str(tmp_path / "h.pt2"))
     assert torch.equal(model(torch.ones(6)), torch.full((6,), 2.0))
     shape = model.inputs[0].shape
-    assert shape is not None and shape[0] == (expression if shown is None else shown)
+    assert shape is not None and shape[0] == shown
