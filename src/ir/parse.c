@@ -245,6 +245,8 @@ static void parse_node(ir_parser *p, ir_block *b)
     return;
   }
   ir_node *n = ir_node_new_named(p->s, p->g, name);
+  if (n->kind == IR_PARAM || n->kind == IR_RETURN)
+    parse_fail(p, "'%.*s' is no node of a text: each block has its own", (int)name.len, name.p);
 
   if (parse_accept(p, "["))
     parse_attrs(p, n, n_outs ? outs[0].type : NULL);
