@@ -422,7 +422,7 @@ static void call_both(const op *o, str bytes, op_cache *cache)
  * others, and with the first ones again. */
 static void call_with_instances(const op *o, str bytes)
 {
-  op_cache cache = {0};
+  op_cache cache = {.first = NULL};
 
   if (!op_has_instances(o) || is_unwritten(o))
     return;

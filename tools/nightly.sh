@@ -56,6 +56,7 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
   step "20,000 symbolic expressions, as sympy has them" env RUSH_BUILD_DIR=build-nightly RUSH_N_EXPRESSIONS=20000 \
     "$python" -m pytest -q tests/python/test_expressions.py
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
+  [ ! -d "$corpus" ] || step "training, the whole corpus" env PYTHONPATH=build-nightly/python "$python" tests/python/train_walk.py "$corpus"
   step "a zoo of other libraries' models" env PYTHONPATH=build-nightly/python "$python" tests/zoo/zoo.py --jobs "$jobs"
   step "second derivatives" env PYTHONPATH=build-nightly/python "$python" tests/python/second_walk.py --jobs "$jobs"
 else

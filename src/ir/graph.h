@@ -416,8 +416,9 @@ bool ir_node_is_packed(const ir_node *n);
 /* Parse graph text.  Named types are looked up if `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
-/* Treatment of <Tensor>: it becomes None (ir_parse), zeros of the type before it, or is refused;
- * [<Tensors>] becomes an empty list with the zeros, and is refused otherwise. */
+/* Treatment of <Tensor>: a constant becomes None (ir_parse) and attributes are refused; zeros of
+ * the type before it; refused.  [<Tensors>] becomes an empty list with the zeros, and is refused
+ * otherwise. */
 typedef enum ir_tensors { IR_TENSORS_LEFT, IR_TENSORS_ZERO, IR_TENSORS_REFUSED } ir_tensors;
 ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors);
 const type *ir_parse_type(session *s, type_store *ts, const char *text);

@@ -231,10 +231,10 @@ static void parse_node(ir_parser *p, ir_block *b)
   bool of_host = parse_accept(p, "^");
   str name = parse_word(p, "_:.");
 
+  if (!name.len || (of_host && name.p[-1] != '^'))
+    parse_fail(p, "expected an operator");
   if (of_host)
     name = (str){name.p - 1, name.len + 1};
-  if (!name.len)
-    parse_fail(p, "expected an operator");
   bool of_function = false;
   for (uint32_t i = 0; i < n_outs; i++)
     of_function = of_function || !outs[i].type;
@@ -245,6 +245,8 @@ static void parse_node(ir_parser *p, ir_block *b)
     return;
   }
   ir_node *n = ir_node_new_named(p->s, p->g, name);
+  if (n->kind == IR_PARAM || n->kind == IR_RETURN)
+    parse_fail(p, "'%.*s' is no node of a text: each block has its own", (int)name.len, name.p);
 
   if (parse_accept(p, "["))
     parse_attrs(p, n, n_outs ? outs[0].type : NULL);

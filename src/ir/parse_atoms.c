@@ -494,6 +494,12 @@ static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, i
   return scratch(p, value_tensor_steal(t));
 }
 
+static _Noreturn void refuse_tensor(ir_parser *p)
+{
+  parse_fail(
+    p, "the elements of a tensor are not in the text (parse_tensor_constants makes zeros of them)");
+}
+
 /* Make a value for <Tensor>, whose elements are not in the text: zeros, or nothing if the caller
  * sets a value later (trace/sensor.h). */
 static rush_value unknown_tensor(ir_parser *p)
@@ -505,9 +511,7 @@ static rush_value unknown_tensor(ir_parser *p)
   if (p->tensors == IR_TENSORS_LEFT)
     return value_none();
   if (p->tensors == IR_TENSORS_REFUSED)
-    parse_fail(
-      p,
-      "the elements of a tensor are not in the text (parse_tensor_constants makes zeros of them)");
+    refuse_tensor(p);
   if (!n || p->type_at[n] != '(' ||
       !ir_facts_parse(p->type_at + n, ir_dtype_of_name((str){p->type_at, n}), &f) || f.n_dims < 0)
     parse_fail(p, "expected a type with dtype and sizes, as Float(2, 3), before a constant tensor");
@@ -824,6 +828,8 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
     parse_fail(p, "the graph of the attribute '%s' is not in the text: set it with ir.Node.g_",
                name);
   } else if (tensor_follows(p)) {
+    if (p->tensors == IR_TENSORS_LEFT && parse_peek(p, "<Tensor>"))
+      refuse_tensor(p); /* only constants get their values later */
     ir_attr_set_value(p->s, n, name, parse_tensor_value(p));
   } else if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);

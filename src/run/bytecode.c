@@ -365,6 +365,8 @@ static void put_op(coder *e, const ir_node *n)
 {
   if (left_to_jump(e, n)) {
     e->compare = n;
+    for (uint32_t i = 0; i < 2; i++) /* now: the register of an operand that dies is still taken */
+      e->compared[i] = typed_reg(e, ir_node_input(n, i));
     if (n->outputs[0]->uses->user->kind == IR_IF)
       free_deaths(e, n, false, false);
     return;

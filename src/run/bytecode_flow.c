@@ -179,9 +179,7 @@ static uint32_t put_condition(coder *e, const ir_value *cond, bool when)
   if (!n || n->outputs[0] != cond)
     return put_imm(e, when ? OPC_JUMP_TRUE : OPC_JUMP_FALSE, typed_reg(e, cond), 0);
   opcode op = (opcode)(e->typed[n->scratch] + (when ? 1 : 2));
-  uint32_t x = typed_reg(e, ir_node_input(n, 0)), y = typed_reg(e, ir_node_input(n, 1));
-
-  return put_ins(e, op, x, y, 0);
+  return put_ins(e, op, e->compared[0], e->compared[1], 0);
 }
 
 /* -- Values that get another name -------------------------------------------------------------- */
@@ -482,11 +480,10 @@ static uint32_t settle_compare(coder *e, const loop *l, const ir_value *cond)
   for (uint32_t k = 0; k < l->n_carried; k++)
     m[k] = move_of(e, ir_block_output(l->body, k + 1), l->regs[k], false);
   for (uint32_t i = 0; i < 2; i++)
-    if (is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {
+    if (is_written(m, l->n_carried, e->compared[i])) {
       uint32_t r = reg_alloc(e);
 
-      put_ins(e, e->typed[n->scratch], r, typed_reg(e, ir_node_input(n, 0)),
-              typed_reg(e, ir_node_input(n, 1)));
+      put_ins(e, e->typed[n->scratch], r, e->compared[0], e->compared[1]);
       e->compare = NULL;
       free_deaths(e, n, false, false);
       return r;

@@ -55,6 +55,7 @@ typedef struct coder {
   uint32_t n_regs, cap_regs;
   target *targets;    /* innermost first */
   const ir_node *compare; /* a comparison to fuse with the jump that follows */
+  uint32_t compared[2];   /* registers of its operands */
   uint32_t n_points;
   bool marks;         /* events of inlined calls begin and end */
   const ir_inlined *open; /* marks: the calls whose events are open, innermost first */

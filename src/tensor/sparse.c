@@ -190,8 +190,7 @@ static rush_status own_header(call_ctx *cx, const rush_tensor *values, rush_tens
 static rush_status attach(call_ctx *cx, rush_tensor *t, const sparse_parts *p)
 {
   context *c = t->h.ctx;
-  if (!t->extra && !(t->extra = mem_alloc_zero(c, sizeof *t->extra)))
-    return call_nomem(cx);
+  TRY(tensor_need_extra(cx, t));
   sparse_parts *own = mem_alloc(c, sizeof *own);
   if (!own)
     return call_nomem(cx);

@@ -626,6 +626,14 @@ rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 
 /* -- Changing ---------------------------------------------------------------------------------- */
 
+rush_status tensor_need_extra(call_ctx *cx, rush_tensor *t)
+{
+  if (t->extra)
+    return RUSH_OK;
+  t->extra = mem_alloc_zero(t->h.ctx, sizeof *t->extra);
+  return t->extra ? RUSH_OK : call_nomem(cx);
+}
+
 /* Make room in t for n_dims sizes and strides; the old ones are lost. */
 static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
 {
@@ -634,11 +642,7 @@ static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
   if (n_dims == t->n_dims)
     return RUSH_OK;
   if (n_dims > TENSOR_INLINE_DIMS) {
-    if (!t->extra) {
-      t->extra = mem_alloc_zero(c, sizeof *t->extra);
-      if (!t->extra)
-        return call_nomem(cx);
-    }
+    TRY(tensor_need_extra(cx, t));
     dims = mem_alloc(c, 2 * (size_t)n_dims * sizeof *dims);
     if (!dims)
       return call_nomem(cx);
@@ -769,11 +773,7 @@ rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *
                          "(strides of such tensors cannot "
                          "be changed)");
   context *c = t->h.ctx;
-  if (!t->extra) {
-    t->extra = mem_alloc_zero(c, sizeof *t->extra);
-    if (!t->extra)
-      return call_nomem(cx);
-  }
+  TRY(tensor_need_extra(cx, t));
   call_mark_special(cx);
   quantizer *copy = mem_alloc(c, sizeof *copy);
   if (!copy)

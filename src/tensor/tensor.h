@@ -226,6 +226,8 @@ bool tensor_overlaps(const rush_tensor *a, const rush_tensor *b);
 /* True if two indices may address the same memory (expanded tensors).  In-place writes are refused
  * then. */
 bool tensor_overlaps_itself(const rush_tensor *t);
+/* Give t an extra if it has none.  The tensor is the caller's alone. */
+rush_status tensor_need_extra(call_ctx *cx, rush_tensor *t) RUSH_CHECKED;
 static inline const quantizer *tensor_quantizer(const rush_tensor *t)
 {
   return t->extra ? t->extra->quant : NULL;

@@ -128,7 +128,7 @@ def linked(work: pathlib.Path, listed: pathlib.Path, cc: str, library: str) -> b
 def built(work: pathlib.Path, listed: pathlib.Path, cc: str) -> bool:
     """Make a build of its own, as docs/embedding.md shows it."""
     off = [f"-D{part}=false" for part in ("front_end", "autograd", "quantized", "dlopen")]
-    options = ["-Disa=portable", "-Dgc_sections=true", *off]
+    options = ["-Disa=portable", "-Dgc_sections=true", "-Dwerror=true", *off]
     parts = [f"-D{part}=disabled" for part in ("cli", "python", "tests")]
     build, program = work / "build", work / "small"
     setup = [

@@ -133,6 +133,9 @@ static void bad_text_is_refused(void **state)
     "graph(%x : Bogus):\n  return ()\n",
     "graph(%x : int[):\n  return ()\n",
     "graph():\n  return ()\nmore",
+    "graph(%x : Tensor):\n  %1 : Tensor = ^\nf(%x)\n  return (%1)\n",
+    "graph(%x : Tensor):\n  %1 : Tensor = prim::Param(%x)\n  return (%1)\n",
+    "graph():\n  %1 : Tensor = a::b[c=<Tensor>]()\n  return (%1)\n", /* only constants get theirs */
     "graph(%f : Future[Function]):\n  return ()\n", /* a kind of type that has a name */
     /* Read sizes whose product is 0 in 32 bits, and as many numbers. */
     ("graph():\n  %1 : Tensor = prim::Constant[value=[ CPUDoubleType{64,64,64,64,64,4} ]]()\n"

@@ -176,13 +176,16 @@ static void views_are_made_by_rule(void **state)
   context_release(c);
 }
 
-/* Call name(t, 0), in which t dies if `last_use`; return true if the result is in t's memory. */
-static bool takes_buffer(call_ctx *cx, const char *name, int dtype, uint64_t last_use)
+/* Call name(t, 0) with the last 3 of n_rows rows, the only tensor on their memory, as t, which dies
+ * if `last_use`; return true if the result is in t's memory. */
+static bool takes_rows(call_ctx *cx, const char *name, int dtype, int64_t n_rows, uint64_t last_use)
 {
-  const int64_t sizes[] = {3, 4};
-  rush_tensor *t;
-  assert_int_equal(tensor_new(cx, dtype, 2, sizes, &t), RUSH_OK);
-  assert_int_equal(tensor_fill(cx, t, value_int(1)), RUSH_OK);
+  const int64_t sizes[] = {n_rows, 4}, part[] = {3, 4}, strides[] = {4, 1};
+  rush_tensor *all, *t;
+  assert_int_equal(tensor_new(cx, dtype, 2, sizes, &all), RUSH_OK);
+  assert_int_equal(tensor_fill(cx, all, value_int(1)), RUSH_OK);
+  assert_int_equal(tensor_as_strided(cx, all, 2, part, strides, (n_rows - 3) * 4, &t), RUSH_OK);
+  tensor_release(all);
   rush_value args[] = {value_tensor_steal(t), value_int(0)}, out = value_none();
   const op *o = op_find(cx->ctx, str_of(name), STR(""));
   rush_call c = {.cx = cx, .op = o, .n_args = o->schema->n_args, .n_results = 1,
@@ -192,6 +195,10 @@ static bool takes_buffer(call_ctx *cx, const char *name, int dtype, uint64_t las
   value_release(out);
   value_release(args[0]);
   return same;
+}
+static bool takes_buffer(call_ctx *cx, const char *name, int dtype, uint64_t last_use)
+{
+  return takes_rows(cx, name, dtype, 3, last_use);
 }
 
 /* The key `reuse` of an entry decides, before the kernel runs. */
@@ -207,6 +214,7 @@ static void dying_arguments_lend_their_buffers(void **state)
   assert_false(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 0));
   assert_false(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 2));
   assert_false(takes_buffer(&cx, "aten::sqrt", RUSH_INT64, 1));
+  assert_false(takes_rows(&cx, "aten::triu", RUSH_FLOAT32, 4, 1)); /* storage_offset() would show */
   cx.no_reuse = true;
   assert_false(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 1));
   context_release(c);

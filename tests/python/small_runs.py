@@ -75,6 +75,22 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
         "    return (x + 1).view(-1), (x + 1).view(-1), (x * 1).view(-1)\n",
         [[[1.0, 2.0], [3.0, 4.0]]],
     ),
+    "a constant compared with what dies": (
+        "def run(x: Tensor) -> Tensor:\n"
+        "    b: Optional[int] = None\n    if x.dim() == 1:\n        b = -1\n"
+        "    if b is None:\n        b = 100\n"
+        "    if int(x.sum().item()) * 2 <= b:\n        return x + 1\n"
+        "    for i in range(3):\n        x = x * 2\n"
+        "        if int(x.sum().item()) > b:\n            break\n    return x\n",
+        [[1.0, 2.0], [-1.0, -2.0]],
+    ),
+    "the last view of what dies": (
+        "def run(x: Tensor) -> Tuple[List[Tensor], int]:\n"
+        "    y = x.exp()\n    rows: List[Tensor] = []\n"
+        "    for i in range(2):\n        rows.append(y[i] * 3)\n"
+        "    return rows, rows[1].storage_offset() + (x.exp()[1] * 3).storage_offset()\n",
+        [[1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]],
+    ),
     "writes to what is used later": (
         "def run(x: Tensor) -> Tuple[Tensor, Tensor, List[Tensor]]:\n"
         "    y = x.exp()\n    z = y * 2\n    y.add_(1)\n    rows: List[Tensor] = []\n"

@@ -650,13 +650,20 @@ static bool others_allow(const rush_call *c, uint32_t i, const rush_tensor *t)
   return true;
 }
 
+/* True if t is all of its storage, as a new tensor is: programs can see offset and bytes. */
+static bool fills_storage(const rush_tensor *t)
+{
+  return t->offset == 0 && t->st->n_bytes == (size_t)t->n_elems * tensor_item_bytes(t);
+}
+
 rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes)
 {
   if (i >= 64 || !(c->last_use >> i & 1) || c->cx->no_reuse || c->cx->place)
     return NULL;
   rush_tensor *t = call_tensor(c, i);
   if (!t || t->dtype != dtype || t->n_dims != n_dims || !tensor_is_contiguous(t) ||
-      t->extra != NULL || !heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||
+      !fills_storage(t) || t->extra != NULL || !heap_is_unique(&t->h) ||
+      !heap_is_unique(&t->st->h) ||
       t->st->origin != STORAGE_OURS || t->h.flags & TENSOR_IS_PARAMETER ||
       (c->cx->recorder && tensor_requires_grad(t)) ||
       memcmp(t->sizes, sizes, sizeof *sizes * (size_t)n_dims) != 0 || !others_allow(c, i, t))

@@ -368,10 +368,10 @@ rush_status call_check_writable(const rush_call *call, const rush_tensor *t,
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype);
 
 /* Return args[i], retained, if a result may be written into its buffer, else NULL.  It may if the
- * bit is set, tensor and storage are referenced once, the storage is ours, and dtype and dense
- * layout agree.  Elements must be read before they are written, and all other arguments must be on
- * other storage or of the same geometry (checked here).  For the call path (call_new_result of
- * results.h) and operators from outside; kernels do not call it. */
+ * bit is set, tensor and storage are referenced once, the storage is ours and has no other bytes,
+ * and dtype and dense layout agree.  Elements must be read before they are written, and all other
+ * arguments must be on other storage or of the same geometry (checked here).  For the call path
+ * (call_new_result of results.h) and operators from outside; kernels do not call it. */
 rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims,
                               const int64_t *sizes);
 

@@ -61,6 +61,8 @@ static inline void chain_end(const gemm_kernels *kr, unsigned before)
     kr->end();
 #ifdef RUSH_ISA_X86
   __builtin_ia32_ldmxcsr(before);
+#else
+  (void)before;
 #endif
 }
 

@@ -15,8 +15,7 @@
 rush_status nested_mark(call_ctx *cx, rush_tensor *t, rush_tensor *sizes)
 {
   call_mark_special(cx);
-  if (!t->extra && !(t->extra = mem_alloc_zero(t->h.ctx, sizeof *t->extra)))
-    return call_nomem(cx);
+  TRY(tensor_need_extra(cx, t));
   tensor_retain(sizes);
   tensor_release(t->extra->nested);
   t->extra->nested = sizes;
