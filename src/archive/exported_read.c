@@ -40,8 +40,17 @@ typedef struct part {
   str *raw;
 } part;
 
-/* Keep the named members of an object as raw JSON, and skip the others. */
-static void split(json *j, const part *parts, size_t n)
+void read_unknown(program_reader *r, json *j, str name, fx_unknown **list)
+{
+  fx_unknown *u = read_keep_array(r, 1, sizeof *u);
+
+  *u = (fx_unknown){str_of(read_keep(r, j, name)), json_raw(j), *list};
+  *list = u;
+}
+
+/* Keep the named members of an object as raw JSON, and the others in `unknown`, unless that is
+ * NULL. */
+static void split(program_reader *r, json *j, const part *parts, size_t n, fx_unknown **unknown)
 {
   str key;
 
@@ -51,6 +60,8 @@ static void split(json *j, const part *parts, size_t n)
       i++;
     if (i < n)
       *parts[i].raw = json_raw(j);
+    else if (unknown)
+      read_unknown(r, j, key, unknown);
     else
       json_skip(j);
   }
@@ -405,17 +416,17 @@ static void split_model(program_reader *r, model_parts *m)
   json j;
 
   json_init(&j, r->s, &r->in);
-  split(&j, root, COUNT_OF(root));
+  split(r, &j, root, COUNT_OF(root), &r->p->unknown);
   json_end(&j);
   read_versions(r, m->schema, m->torch);
   need_part(r, m->module, "graph_module");
   json_init_at(&j, r->s, &r->in, m->module);
-  split(&j, module, COUNT_OF(module));
+  split(r, &j, module, COUNT_OF(module), &r->p->module_unknown);
   need_part(r, m->graph, "graph");
   need_part(r, m->signature, "signature");
   need_part(r, m->calls, "module_call_graph");
   json_init_at(&j, r->s, &r->in, m->signature);
-  split(&j, signature, COUNT_OF(signature));
+  split(r, &j, signature, COUNT_OF(signature), NULL);
   need_part(r, m->inputs, "input_specs");
   need_part(r, m->outputs, "output_specs");
 }

@@ -37,6 +37,9 @@ const char *read_keep(program_reader *r, json *j, str text);
 /* Allocate n zeroed items in the program's memory. */
 void *read_keep_array(program_reader *r, size_t n, size_t item);
 
+/* Keep the value of a member that is not known here, before those that were kept. */
+void read_unknown(program_reader *r, json *j, str name, fx_unknown **list);
+
 /* Read an object of graph; inputs of the outermost graph are named as in the signature. */
 fx_graph *read_graph(program_reader *r, json *j, bool is_outermost);
 /* Read an argument: an object with one member, which names its kind. */
@@ -46,6 +49,10 @@ fx_arg read_constant(program_reader *r, json *j, str kind);
 /* Read the schema's number; returns PyTorch's dtype, or operators' number of the layout. */
 int read_schema_dtype(json *j);
 int64_t read_schema_layout(json *j);
+/* The schema's numbers of ours. */
+int schema_dtype_of(int64_t dtype);
+int schema_layout_of(int64_t layout);
+int schema_memory_format_of(int64_t format);
 /* Read a device as its text, "cpu" or "cuda:0". */
 const char *read_device_text(program_reader *r, json *j);
 
