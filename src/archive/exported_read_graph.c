@@ -624,6 +624,7 @@ static void set_outputs(program_reader *r, json *j, const node_reader *from, con
     return;
   if (f->n == 1 && str_is(f->kind, "as_none")) {
     n->returns_none = true;
+    n->file_name = n->name;
     n->name = fx_names_make(r->s, &n->graph->names,
                             str_of(session_printf(r->s, "%s_unused",
                                                   fx_target_name(r->s, n->target))));

@@ -169,7 +169,7 @@ static void describe(graph_writer *w, const char *name, const fx_val *v)
 
 /* -- Values by name ---------------------------------------------------------------------------- */
 
-static bool is_number(const fx_val *v)
+static bool is_symbolic(const fx_val *v)
 {
   return v && (v->kind == FX_VAL_INT || v->kind == FX_VAL_FLOAT || v->kind == FX_VAL_BOOL);
 }
@@ -182,7 +182,7 @@ static const char *number_word(fx_val_kind kind)
 /* Append the argument that names a value: {"as_tensor": {"name": ...}}. */
 static void write_reference(graph_writer *w, const char *name, const fx_val *v)
 {
-  if (is_number(v)) {
+  if (is_symbolic(v)) {
     write_named(w->out, number_word(v->kind), "as_name", name);
   } else if (v && v->kind == FX_VAL_OBJECT) {
     text_puts(w->out, "{\"as_custom_obj\": ");
@@ -241,7 +241,7 @@ static bool is_nodes(const fx_arg *a) { return is_sequence(a) && is_all(a, is_no
 static bool is_int_tuple(const fx_arg *a) { return a->kind == FX_TUPLE && is_all(a, is_int); }
 static bool is_floats(const fx_arg *a) { return is_sequence(a) && is_all(a, is_float); }
 
-static const char *name_of(const graph_writer *w, const fx_node *n)
+static const char *value_name(const graph_writer *w, const fx_node *n)
 {
   const fx_node *same = w->same[n->index];
 
@@ -266,7 +266,7 @@ static void write_bare(graph_writer *w, const fx_arg *a)
     break;
   case FX_NODE:
     text_puts(w->out, "{\"name\": ");
-    write_text(w->out, name_of(w, a->as.node));
+    write_text(w->out, value_name(w, a->as.node));
     text_putc(w->out, '}');
     break;
   default: /* a list: the lists of this file have no other items */
@@ -285,7 +285,7 @@ static void write_sym_item(graph_writer *w, const fx_arg *a)
 {
   if (a->kind == FX_NODE) {
     text_puts(w->out, "{\"as_name\": ");
-    write_text(w->out, name_of(w, a->as.node));
+    write_text(w->out, value_name(w, a->as.node));
     text_putc(w->out, '}');
   } else {
     write_arg(w, a, NULL);
@@ -296,7 +296,7 @@ static void write_sym_item(graph_writer *w, const fx_arg *a)
 static void write_optional_item(graph_writer *w, const fx_arg *a)
 {
   if (a->kind == FX_NODE)
-    write_named(w->out, "as_tensor", "name", name_of(w, a->as.node));
+    write_named(w->out, "as_tensor", "name", value_name(w, a->as.node));
   else
     text_puts(w->out, "{\"as_none\": true}");
 }
@@ -375,7 +375,7 @@ static void write_dict(graph_writer *w, const fx_arg *a)
 static void write_node(graph_writer *w, const fx_node *n)
 {
   if (n->op != FX_GET_ATTR) {
-    write_reference(w, name_of(w, n), n->val);
+    write_reference(w, value_name(w, n), n->val);
     return;
   }
   const fx_graph *g = fx_graph_subgraph(n->graph, n->target);
@@ -632,7 +632,7 @@ static void write_call(graph_writer *w, const fx_node *n)
               !is_higher_order                               ? "null"
               : n->val && n->val->kind == FX_VAL_TENSOR ? "true"
                                                              : "false");
-  write_text(w->out, n->name);
+  write_text(w->out, n->file_name ? n->file_name : n->name);
   write_unknown(w->s, w->out, n->unknown);
   text_putc(w->out, '}');
 }

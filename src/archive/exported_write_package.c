@@ -13,6 +13,7 @@
 
 #include "base/grow.h"
 #include "formats/zip_write.h"
+#include "tensor/sparse.h"
 
 typedef struct record { /* written in the place of one of the archive, or behind all */
   const char *path;
@@ -80,7 +81,7 @@ static const rush_tensor *present_state(const module *m, str name)
   return at >= 0 && o->slots[at].tag == RUSH_TAG_TENSOR ? o->slots[at].as.tensor : NULL;
 }
 
-static void read_device(json *j, payload *p)
+static void find_device(json *j, payload *p)
 {
   str key;
 
@@ -107,7 +108,7 @@ static void read_payload(config_writer *c, str name, str text)
     else if (str_is(key, "use_pickle"))
       p->use_pickle = json_bool(&j);
     else if (str_is(key, "tensor_meta") && !json_is_null(&j))
-      read_device(&j, p);
+      find_device(&j, p);
     else
       json_skip(&j);
   }
@@ -154,6 +155,11 @@ static void place_payload(config_writer *c, payload *p)
 {
   const storage *st = p->t->st;
 
+  if (!st || tensor_sparse(p->t) || !schema_dtype_of(p->t->dtype))
+    session_fail_status(c->w->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "'%.*s' cannot be written: a sparse or %s tensor, where the program had a "
+                        "plain one",
+                        (int)p->name.len, p->name.p, dtype_name(p->t->dtype));
   p->at = table_get(&c->storages, (str){(const char *)&st, sizeof st});
   if (!p->at) {
     p->at = session_new(c->w->s, payload_storage);

@@ -137,6 +137,7 @@ struct fx_node {
   str metadata;          /* JSON of an object of strings, as in a file; empty: none */
   const str *arg_names;  /* n_args; NULL: those of the operator's schema */
   fx_unknown *unknown;
+  const char *file_name; /* its name in the file, which readers replace; NULL: `name` */
   bool returns_none;     /* it has one result, which is None */
   size_t at;             /* place in the file, for errors */
 };

@@ -1,6 +1,6 @@
-"""Programs exported by torch that together have what an exported program can have: symbolic ints and
-floats, sizes known at run time, branches, loops, scans, autocast, mutation, tokens, results of every
-kind, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
+"""Programs exported by torch that together have what an exported program can have: symbolic ints
+and floats, sizes known at run time, branches, loops, scans, autocast, mutation, tokens, results of
+every kind, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
 
     python tests/python/exported_programs.py FOLDER     save them there
 """
