@@ -74,8 +74,10 @@ static void write_bool(text_buf *out, bool b) { text_puts(out, b ? "true" : "fal
 
 static void write_device(text_buf *out, const char *device)
 {
-  const char *colon = strchr(device, ':');
+  const char *colon = strrchr(device, ':');
 
+  if (colon && (!colon[1] || colon[1 + strspn(colon + 1, "0123456789")]))
+    colon = NULL; /* no index: part of the name */
   text_puts(out, "{\"type\": ");
   json_quote(out, (str){device, colon ? (size_t)(colon - device) : strlen(device)});
   text_printf(out, ", \"index\": %s}", colon ? colon + 1 : "null");

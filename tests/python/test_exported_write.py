@@ -108,6 +108,21 @@ def test_what_is_not_known_is_kept(tmp_path: pathlib.Path) -> None:
     assert after["models/other.json"] == b"{}" and after["data/what"] == b"?"
 
 
+def test_texts_stay_texts(tmp_path: pathlib.Path) -> None:
+    """A device's name that looks like a device with an index, and more."""
+    model = json.loads(records(DATA / "exported.pt2")["models/model.json"])
+    values = model["graph_module"]["graph"]["tensor_values"]
+    device = {"type": 'a:1}, "x": {"y', "index": None}
+    values["linear"]["device"] = device
+    values["mul"]["device"] = {"type": "cuda", "index": 1}
+    path = changed(
+        DATA / "exported.pt2",
+        tmp_path / "odd.pt2",
+        {"models/model.json": json.dumps(model).encode()},
+    )
+    assert json.loads(records(written(path, tmp_path))["models/model.json"]) == model
+
+
 def test_the_present_state_is_written(tmp_path: pathlib.Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
