@@ -623,8 +623,9 @@ typedef struct rush_save_options {
  * module's present state, and its code printed from its graphs.  The same module gives the same
  * bytes.  The file is replaced atomically: it is written beside its final path and renamed.
  * Functions of a text become methods of a module; a text with one function saves it as forward.
- * Waits while calls that change the module's state run.  RUSH_EUNSUPPORTED: the module is an
- * exported program. */
+ * An exported program becomes a .pt2 that torch.export.load opens: the program as it was read, the
+ * present state, and the other records of its archive; `path` does not name its root folder.
+ * Waits while calls that change the module's state run. */
 RUSH_API rush_status rush_module_save(rush_module *m, const char *path,
                                       const rush_save_options *options,
                                       rush_error *err) RUSH_CHECKED;

@@ -139,7 +139,8 @@ class Saving:
     __slots__ = ()
 
     def save(self, f: str | os.PathLike[str], _extra_files: dict[str, Any] | None = None) -> None:
-        """Write an archive that torch.jit.load and rushlight.load open, to a path."""
+        """Write an archive that torch.jit.load (of an exported program: torch.export.load) and
+        rushlight.load open, to a path."""
         save_to(self, str(f), _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
@@ -156,7 +157,8 @@ class Saving:
 def save(
     m: Any, f: str | os.PathLike[str] | BinaryIO, _extra_files: dict[str, Any] | None = None
 ) -> None:
-    """Save a module or a function as an archive that torch.jit.load and rushlight.load open.
+    """Save a module or a function as an archive that torch.jit.load and rushlight.load open; an
+    exported program as one that torch.export.load opens.
 
     `f` is a path (after an error the file is as it was before), or an object with `write`.
     `_extra_files` are further files of the archive, name to content. The same program gives the

@@ -5,11 +5,12 @@
  * renamed, so that a failure leaves the old one. */
 #include "api/api_int.h"
 
-#include "archive/write.h"
+#include "archive/exported_write.h"
 
 /* -- Saving ------------------------------------------------------------------------------------ */
 
-static rush_status save(call_ctx *cx, rush_value object, const char *path,
+/* Write an object, or an exported program, `m`; else m is NULL. */
+static rush_status save(call_ctx *cx, rush_value object, const module *m, const char *path,
                         const rush_save_options *options)
 {
   rush_save_options o = RUSH_SAVE_OPTIONS_INIT;
@@ -38,7 +39,7 @@ static rush_status save(call_ctx *cx, rush_value object, const char *path,
       (archive_file){o.extra_files[i].name, {o.extra_files[i].data, o.extra_files[i].n_bytes}};
   to.files = files;
   to.n_files = (uint32_t)n;
-  rush_status st = archive_write(cx, object, &to);
+  rush_status st = m ? exported_write(cx, m, &to) : archive_write(cx, object, &to);
   mem_free(cx->ctx, files, n * sizeof(*files));
   return st;
 }
@@ -49,11 +50,9 @@ rush_status rush_module_save(rush_module *m, const char *path, const rush_save_o
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
-  if (m->exported)
-    return error_set(err, RUSH_EUNSUPPORTED, "an exported program cannot be saved as TorchScript");
   lock_hold hold;
   TRY(lock_take(&cx, m->lock, LOCK_SHARED, &hold));
-  rush_status st = save(&cx, m->object, path, o);
+  rush_status st = save(&cx, m->object, m->exported ? m : NULL, path, o);
   lock_drop(&hold);
   return module_place(&cx, m, st);
 }
@@ -67,7 +66,7 @@ rush_status rush_object_save(rush_context *c, rush_value object, const char *pat
   TRY(api_begin(&cx, c, err));
   TRY(lock_take(&cx, object.tag == RUSH_TAG_OBJECT ? object_lock(object.as.object) : NULL,
                 LOCK_SHARED, &hold));
-  rush_status st = save(&cx, object, path, o);
+  rush_status st = save(&cx, object, NULL, path, o);
   lock_drop(&hold);
   return st;
 }

@@ -35,7 +35,18 @@ static void *keep_items(program_reader *r, const void *items, size_t n, size_t i
 
 /* -- Parts ------------------------------------------------------------------------------------- */
 
-void split_object(json *j, const part *parts, size_t n)
+void read_unknown(program_reader *r, json *j, str name, fx_unknown **list)
+{
+  if (r->use == EXPORTED_TO_RUN || !list) {
+    json_skip(j);
+    return;
+  }
+  fx_unknown *u = read_keep_array(r, 1, sizeof *u);
+  *u = (fx_unknown){str_of(read_keep(r, j, name)), json_raw(j), *list};
+  *list = u;
+}
+
+void split_object(program_reader *r, json *j, const part *parts, size_t n, fx_unknown **unknown)
 {
   str key;
 
@@ -44,9 +55,9 @@ void split_object(json *j, const part *parts, size_t n)
     while (i < n && !str_is(key, parts[i].name))
       i++;
     if (i == n)
-      json_skip(j);
+      read_unknown(r, j, key, unknown);
     else if (parts[i].inside)
-      split_object(j, parts[i].inside, parts[i].n_inside);
+      split_object(r, j, parts[i].inside, parts[i].n_inside, parts[i].unknown);
     else
       *parts[i].raw = json_raw(j);
   }
@@ -399,12 +410,18 @@ static void split_model(program_reader *r, model_parts *m)
   const part signature[] = {{.name = "input_specs", .raw = &m->inputs},
                             {.name = "output_specs", .raw = &m->outputs}};
   const part module[] = {
-    {.name = "graph", .inside = graph, .n_inside = GRAPH_PARTS},
+    {.name = "graph",
+     .inside = graph,
+     .n_inside = GRAPH_PARTS,
+     .unknown = &m->graph.unknown},
     {.name = "signature", .inside = signature, .n_inside = COUNT_OF(signature)},
     {.name = "module_call_graph", .raw = &m->calls},
     {.name = "metadata", .raw = &m->metadata},
     {.name = "treespec_namedtuple_fields", .raw = &m->namedtuples}};
-  const part root[] = {{.name = "graph_module", .inside = module, .n_inside = COUNT_OF(module)},
+  const part root[] = {{.name = "graph_module",
+                        .inside = module,
+                        .n_inside = COUNT_OF(module),
+                        .unknown = &r->p->module_unknown},
                        {.name = "range_constraints", .raw = &m->ranges},
                        {.name = "guards_code", .raw = &m->guards},
                        {.name = "schema_version", .raw = &m->schema},
@@ -415,7 +432,7 @@ static void split_model(program_reader *r, model_parts *m)
 
   graph_parts_of(&m->graph, graph);
   json_init(&j, r->s, &r->in);
-  split_object(&j, root, COUNT_OF(root));
+  split_object(r, &j, root, COUNT_OF(root), &r->p->unknown);
   json_end(&j);
   read_versions(r, m->schema, m->torch);
   need_part(r, m->calls, "module_call_graph");

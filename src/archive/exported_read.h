@@ -25,6 +25,7 @@ exported_program *exported_of_module(session *s, const module *m);
 typedef struct graph_parts { /* of an object of graph: raw JSON, empty: not given */
   str inputs, outputs, nodes, is_single;
   str values[FX_VAL_OBJECT + 1]; /* what is known of values, by kind */
+  fx_unknown *unknown;
 } graph_parts;
 /* An item of a list of values, to be set when values are described. */
 typedef struct list_item {
@@ -60,11 +61,15 @@ typedef struct part {
   str *raw;
   const struct part *inside; /* its members, instead of its text: n_inside */
   size_t n_inside;
+  fx_unknown **unknown;      /* with `inside`: where members that have no part go; NULL: nowhere */
 } part;
 #define GRAPH_PARTS 9
 void graph_parts_of(graph_parts *p, part out[GRAPH_PARTS]);
-/* Split an object into members, in one scan; others are skipped. */
-void split_object(json *j, const part *parts, size_t n);
+/* Split an object into members, in one scan.  Others go to *unknown (NULL: nowhere). */
+void split_object(program_reader *r, json *j, const part *parts, size_t n, fx_unknown **unknown);
+/* Keep the value of a member that is not known here, before those that were kept; to run, skip
+ * it. */
+void read_unknown(program_reader *r, json *j, str name, fx_unknown **list);
 /* Read a graph; inputs of the outermost graph are named as in the signature. */
 fx_graph *read_graph(program_reader *r, const graph_parts *p, bool is_outermost);
 /* Read an argument: an object with one member, which names its kind. */
@@ -74,6 +79,10 @@ fx_arg read_constant(program_reader *r, json *j, str kind);
 /* Read the schema's number; returns PyTorch's dtype, or operators' number of the layout. */
 int read_schema_dtype(json *j);
 int64_t read_schema_layout(json *j);
+/* The schema's numbers of ours. */
+int schema_dtype_of(int64_t dtype);
+int schema_layout_of(int64_t layout);
+int schema_memory_format_of(int64_t format);
 /* Read a device as its text, "cpu" or "cuda:0". */
 const char *read_device_text(program_reader *r, json *j);
 

@@ -187,27 +187,54 @@ static int64_t read_number_of(json *j, const char *what, const int8_t *ours, siz
   return ours[v];
 }
 
-int64_t read_schema_layout(json *j)
-{
-  static const int8_t ours[] = {-1, 1, 2, 4,
-                                5,  6, 3, 0}; /* unknown, sparse ones, mkldnn, strided */
-
-  return read_number_of(j, "layout", ours, COUNT_OF(ours));
-}
-
-int read_schema_dtype(json *j)
-{
-  static const struct { uint8_t from, to; } rows[] = {
+/* Operators' numbers by the schema's. */
+static const int8_t layouts[] = {-1, 1, 2, 4,
+                                 5,  6, 3, 0}; /* unknown, sparse ones, mkldnn, strided */
+static const int8_t formats[] = {-1, 0, 2, 3, 1}; /* unknown, contiguous, last, last 3d, preserve */
+static const struct { uint8_t schema, ours; } dtypes[] = {
 #define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, \
               ...)                                                                              \
   {exported, number},
 #include "base/dtypes.def"
-  };
+};
+
+/* Return the schema's number of ours; 0: unknown. */
+static int schema_number_of(int64_t number, const int8_t *ours, size_t n)
+{
+  for (size_t i = 1; i < n; i++)
+    if (ours[i] == number)
+      return (int)i;
+  return 0;
+}
+
+int schema_layout_of(int64_t layout)
+{
+  return schema_number_of(layout, layouts, COUNT_OF(layouts));
+}
+int schema_memory_format_of(int64_t format)
+{
+  return schema_number_of(format, formats, COUNT_OF(formats));
+}
+int schema_dtype_of(int64_t dtype)
+{
+  for (size_t i = 0; i < COUNT_OF(dtypes); i++)
+    if (dtypes[i].ours == dtype)
+      return dtypes[i].schema;
+  return 0;
+}
+
+int64_t read_schema_layout(json *j)
+{
+  return read_number_of(j, "layout", layouts, COUNT_OF(layouts));
+}
+
+int read_schema_dtype(json *j)
+{
   int64_t v = json_int(j);
 
-  for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (rows[i].from && rows[i].from == v)
-      return rows[i].to;
+  for (size_t i = 0; i < COUNT_OF(dtypes); i++)
+    if (dtypes[i].schema && dtypes[i].schema == v)
+      return dtypes[i].ours;
   json_fail(j, "dtype number %lld is none of the schema's", (long long)v);
 }
 
@@ -223,11 +250,9 @@ static fx_arg layout_argument(program_reader *r, json *j)
 }
 static fx_arg format_argument(program_reader *r, json *j)
 {
-  static const int8_t ours[] = {-1, 0, 2, 3, 1}; /* unknown, contiguous, last, last 3d, preserve */
-
   (void)r;
   return (fx_arg){.kind = FX_MEMORY_FORMAT,
-                  .as.i = read_number_of(j, "memory format", ours, COUNT_OF(ours))};
+                  .as.i = read_number_of(j, "memory format", formats, COUNT_OF(formats))};
 }
 
 typedef fx_arg read_one(program_reader *r, json *j);
@@ -278,7 +303,7 @@ static void read_inner_graph(program_reader *r, const char *name, str text)
   *kept = text;
   session_table_put(r->s, &r->scope->inner, str_of(name), kept);
   graph_parts_of(&p, parts);
-  split_object(&j, parts, GRAPH_PARTS);
+  split_object(r, &j, parts, GRAPH_PARTS, &p.unknown);
   fx_graph_add_subgraph(r->s, outer, name, read_graph(r, &p, false));
 }
 
@@ -322,10 +347,21 @@ static fx_arg read_dict(program_reader *r, json *j)
 /* Read as_custom_obj: a value of the graph, or the name of a constant of the program. */
 static fx_arg read_object(program_reader *r, json *j)
 {
-  str name = read_name(j);
-  fx_node *n = table_get(&r->scope->nodes, name);
+  fx_object *o = read_keep_array(r, 1, sizeof *o);
+  str key;
 
-  return n ? fx_arg_node(n) : text_arg(r, FX_OBJECT, str_of(read_keep(r, j, name)));
+  *o = (fx_object){NULL, ""};
+  for (json_begin_object(j); json_next_key(j, &key);)
+    if (str_is(key, "name"))
+      o->name = read_keep(r, j, json_string(j));
+    else if (str_is(key, "class_fqn"))
+      o->class_name = read_keep(r, j, json_string(j));
+    else
+      json_skip(j);
+  if (!o->name)
+    json_fail(j, "a custom object without a name");
+  fx_node *n = table_get(&r->scope->nodes, str_of(o->name));
+  return n ? fx_arg_node(n) : (fx_arg){.kind = FX_OBJECT, .as.object = o};
 }
 
 static const struct arg_kind {
@@ -402,6 +438,7 @@ fx_arg read_constant(program_reader *r, json *j, str kind)
 /* -- Inputs of a node -------------------------------------------------------------------------- */
 
 typedef struct node_reader { /* a node as it is read */
+  fx_unknown *unknown;
   str target, name, inputs, outputs, metadata;
   bool is_single_tensor; /* a higher-order operator returns a tensor, and no tuple of one */
   const op *op;      /* NULL: not of the table */
@@ -437,10 +474,10 @@ static bool is_positional(const node_reader *n, str name, int64_t kind)
 }
 
 typedef struct input_list {
-  fx_arg *args;
-  fx_named *kwargs;
+  fx_named *args, *kwargs;
   uint32_t n_args, n_kwargs, cap_args, cap_kwargs;
   bool *given; /* by argument of the schema */
+  bool has_other_names; /* than the operator's schema */
 } input_list;
 
 /* Check the name of an operator's argument.  Returns whether it can stand by its position: those
@@ -484,7 +521,10 @@ static void read_input(program_reader *r, json *j, const node_reader *n, input_l
   const bool is_next = !n->op || !name.len || check_input(r, j, n, name, l);
   if (is_next && is_positional(n, name, kind)) {
     GROW(r->s, l->args, l->n_args, l->cap_args, 8);
-    l->args[l->n_args++] = a;
+    const schema *sc = n->op ? n->op->schema : NULL;
+    l->has_other_names |= sc && l->n_args < sc->n_args ? !str_is(name, sc->args[l->n_args].name)
+                                                       : name.len > 0;
+    l->args[l->n_args++] = (fx_named){str_of(read_keep(r, j, name)), a};
     return;
   }
   GROW(r->s, l->kwargs, l->n_kwargs, l->cap_kwargs, 4);
@@ -496,12 +536,17 @@ static void set_inputs(program_reader *r, fx_node *n, const input_list *l)
   fx_arg *args = read_keep_array(r, l->n_args, sizeof *args);
   fx_named *kwargs = read_keep_array(r, l->n_kwargs, sizeof *kwargs);
 
-  if (l->n_args)
-    memcpy(args, l->args, l->n_args * sizeof *args);
+  str *names = l->has_other_names ? read_keep_array(r, l->n_args, sizeof *names) : NULL;
+  for (uint32_t i = 0; i < l->n_args; i++) {
+    args[i] = l->args[i].arg;
+    if (names)
+      names[i] = l->args[i].name;
+  }
   if (l->n_kwargs)
     memcpy(kwargs, l->kwargs, l->n_kwargs * sizeof *kwargs);
   n->args = args;
   n->n_args = l->n_args;
+  n->arg_names = names;
   n->kwargs = kwargs;
   n->n_kwargs = l->n_kwargs;
 }
@@ -525,7 +570,7 @@ static fx_node *new_getitem(program_reader *r, fx_node *of, uint32_t i, const ch
 static fx_node *read_output(program_reader *r, json *j, fx_node *of, uint32_t i);
 
 /* Return a value of n items, which are those of the nodes when these are described. */
-static const fx_val *list_val(program_reader *r, fx_node *const *nodes, uint32_t n)
+static const fx_val *list_val(program_reader *r, fx_node *const *nodes, uint32_t n, bool is_tuple)
 {
   fx_val *v = read_keep_array(r, 1, sizeof *v);
   const fx_val **items = read_keep_array(r, n, sizeof *items);
@@ -537,7 +582,7 @@ static const fx_val *list_val(program_reader *r, fx_node *const *nodes, uint32_t
     GROW(r->s, to->items, to->n_items, to->cap_items, 16);
     to->items[to->n_items++] = (list_item){&items[i], nodes[i]};
   }
-  *v = (fx_val){.kind = FX_VAL_LIST, .n = n, .as.items = items};
+  *v = (fx_val){.kind = FX_VAL_LIST, .is_tuple = is_tuple, .n = n, .as.items = items};
   return v;
 }
 
@@ -561,7 +606,7 @@ static const fx_val *read_outputs(program_reader *r, json *j, fx_node *of, bool 
     GROW(r->s, nodes, n, cap, 4);
     nodes[n] = tagged ? read_output(r, j, of, n) : read_item(r, j, of, n);
   }
-  return list_val(r, nodes, n);
+  return list_val(r, nodes, n, tagged);
 }
 
 /* Read one of several results: a value, a list of values, or none, for which it returns NULL. */
@@ -574,7 +619,7 @@ static fx_node *read_output(program_reader *r, json *j, fx_node *of, uint32_t i)
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "as_none")) {
       json_skip(j);
-      new_getitem(r, of, i, "as_none");
+      new_getitem(r, of, i, "as_none")->returns_none = true;
     } else if (json_peek(j) == JSON_ARRAY) {
       n = new_getitem(r, of, i, NULL);
       n->val = read_outputs(r, j, n, false);
@@ -624,6 +669,8 @@ static void set_outputs(program_reader *r, json *j, const node_reader *from, con
   if (f->n == 0)
     return;
   if (f->n == 1 && str_is(f->kind, "as_none")) {
+    n->returns_none = true;
+    n->file_name = n->name;
     n->name = fx_names_make(r->s, &n->graph->names,
                             str_of(session_printf(r->s, "%s_unused",
                                                   fx_target_name(r->s, n->target))));
@@ -677,7 +724,7 @@ static str first_name(const node_reader *n, const first_output *f)
   return (str){0};
 }
 
-static node_reader split_node(json *j)
+static node_reader split_node(program_reader *r, json *j)
 {
   node_reader n = {0};
   str key;
@@ -691,12 +738,14 @@ static node_reader split_node(json *j)
       n.outputs = json_raw(j);
     else if (str_is(key, "metadata"))
       n.metadata = json_raw(j);
-    else if (str_is(key, "is_hop_single_tensor_return") && !json_is_null(j))
+    else if (json_is_null(j))
+      json_skip(j);
+    else if (str_is(key, "is_hop_single_tensor_return"))
       n.is_single_tensor = json_bool(j);
-    else if (str_is(key, "name") && !json_is_null(j))
+    else if (str_is(key, "name"))
       n.name = json_string(j);
     else
-      json_skip(j);
+      read_unknown(r, j, key, &n.unknown);
   }
   if (!n.target.p || !n.inputs.p || !n.outputs.p)
     json_fail(j, "a node without target, inputs or outputs");
@@ -706,7 +755,7 @@ static node_reader split_node(json *j)
 static void read_node(program_reader *r, json *j)
 {
   const size_t at = j->pos;
-  node_reader from = split_node(j);
+  node_reader from = split_node(r, j);
   fx_graph *g = r->scope->graph;
   input_list l = {0};
   json inputs;
@@ -727,6 +776,7 @@ static void read_node(program_reader *r, json *j)
   fx_node *n = fx_node_new(r->s, g, FX_CALL_FUNCTION, read_keep(r, j, from.target),
                            name.p ? session_strndup(r->s, name.p, name.len) : NULL);
   n->metadata = from.metadata;
+  n->unknown = from.unknown;
   n->at = at;
   set_inputs(r, n, &l);
   set_outputs(r, j, &from, &f, n);
@@ -821,6 +871,7 @@ fx_graph *read_graph(program_reader *r, const graph_parts *p, bool is_outermost)
   session_table_init(r->s, &scope->nodes);
   session_table_init(r->s, &scope->inner);
   scope->graph = fx_graph_new(r->s, &r->p->mem);
+  scope->graph->unknown = p->unknown;
   r->scope = scope;
   json_init_at(&items, r->s, &r->in, p->inputs);
   for (json_begin_array(&items); json_next_item(&items); i++)

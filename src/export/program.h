@@ -107,6 +107,7 @@ typedef struct exported_program {
   uint32_t n_inputs, n_outputs, n_calls, n_ranges, n_guards, n_dialects;
   int64_t major, minor;    /* schema */
   str opset_version, metadata, namedtuple_fields; /* JSON, as it was; empty: none */
+  fx_unknown *unknown, *module_unknown;           /* of the file, of its graph_module */
   const char *torch_version;
 } exported_program;
 

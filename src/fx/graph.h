@@ -45,8 +45,11 @@ typedef enum fx_kind {
   FX_TUPLE,
   FX_DICT,          /* items with keys */
   FX_OPERATOR,      /* text: an operator given as an argument */
-  FX_OBJECT         /* text: the name of a custom object among the program's constants */
+  FX_OBJECT         /* a custom object among the program's constants */
 } fx_kind;
+typedef struct fx_object {
+  const char *name, *class_name;
+} fx_object;
 struct fx_arg {
   fx_kind kind;
   uint32_t n; /* items; bytes of a text */
@@ -57,6 +60,7 @@ struct fx_arg {
     bool b;
     const double *complex; /* real, imaginary */
     const char *text;      /* ends with NUL; may have others inside */
+    const fx_object *object;
     const fx_arg *items;
     const struct fx_named *named;
   } as;
@@ -100,6 +104,7 @@ typedef struct fx_tensor {
 } fx_tensor;
 typedef struct fx_val {
   fx_val_kind kind;
+  bool is_tuple; /* FX_VAL_LIST: several results, rather than one that is a list */
   uint32_t n;
   union {
     const fx_tensor *tensor;
@@ -113,6 +118,11 @@ typedef struct fx_val {
 /* -- Nodes ------------------------------------------------------------------------------------- */
 
 typedef enum fx_op { FX_PLACEHOLDER, FX_GET_ATTR, FX_CALL_FUNCTION, FX_OUTPUT } fx_op;
+/* A member of an object in a file that nothing here interprets: it is written as it was. */
+typedef struct fx_unknown {
+  str name, json;
+  struct fx_unknown *next;
+} fx_unknown;
 struct fx_node {
   fx_graph *graph;
   fx_node *prev, *next;
@@ -125,6 +135,10 @@ struct fx_node {
   const fx_named *kwargs;
   const fx_val *val;     /* NULL: nothing is known */
   str metadata;          /* JSON of an object of strings, as in a file; empty: none */
+  const str *arg_names;  /* n_args; NULL: those of the operator's schema */
+  fx_unknown *unknown;
+  const char *file_name; /* its name in the file, which readers replace; NULL: `name` */
+  bool returns_none;     /* it has one result, which is None */
   size_t at;             /* place in the file, for errors */
 };
 
@@ -140,6 +154,7 @@ struct fx_graph {
   uint32_t n_subgraphs, cap_subgraphs;
   fx_subgraph *subgraphs; /* owned; each name once, in the order of their first use */
   fx_names names;         /* of the nodes */
+  fx_unknown *unknown;
 };
 
 /* Make an empty graph in `mem`; released when the session ends unless session_keep is called. */

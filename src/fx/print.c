@@ -120,8 +120,10 @@ void fx_put_arg(const fx_printer *p, const fx_arg *a)
   case FX_STRING:
   case FX_DEVICE:
   case FX_OPERATOR:
-  case FX_OBJECT:
     print_text(p, a);
+    break;
+  case FX_OBJECT:
+    text_puts(p->out, a->as.object->name);
     break;
   case FX_DTYPE:
     text_printf(p->out, "torch.%s", dtype_name((int)a->as.i));

@@ -146,8 +146,13 @@ static void a_file_is_complete_or_as_it_was(void **state)
   assert_int_equal(rush_module_save(m, NULL, NULL, &err), RUSH_EARGUMENT);
   assert_int_equal(rush_module_save(m, "/no/such/folder/m.pt", NULL, &err), RUSH_EIO);
   assert_int_equal(rush_module_load(NULL, data_path("digits.pt2"), NULL, &exported, &err), RUSH_OK);
-  assert_int_equal(rush_module_save(exported, file, NULL, &err), RUSH_EUNSUPPORTED);
+  assert_int_equal(rush_module_save(exported, file, NULL, &err), RUSH_OK);
+  rush_save_options only = RUSH_SAVE_OPTIONS_INIT;
+  only.function = "forward";
+  assert_int_equal(rush_module_save(exported, file, &only, &err), RUSH_EARGUMENT);
   rush_error_clear(&err);
+  rush_module_release(exported);
+  assert_int_equal(rush_module_load(NULL, file, NULL, &exported, &err), RUSH_OK);
   rush_module_release(exported);
   rush_module_release(m);
   remove(file);
