@@ -229,6 +229,7 @@ void exported_program_load(session *s, zip_archive *z, str name, module *m)
               session_printf(s, "%.*s_weights_config.json", (int)name.len, name.p), state);
   read_config(s, z, p, "data/constants/",
               session_printf(s, "%.*s_constants_config.json", (int)name.len, name.p), state);
+  exported_attach_places(s, p, z, name);
   m->exported = exported_lower(s, data, state, p, &self);
   m->format = RUSH_FORMAT_EXPORT;
   m->object = value_retain(self);

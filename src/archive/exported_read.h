@@ -17,6 +17,8 @@ typedef enum exported_for {
 } exported_for;
 /* Read a program of an archive; released when the session ends unless session_keep is called. */
 exported_program *exported_read(session *s, zip_archive *z, str program, exported_for use);
+/* Let the program's messages name the lines of its author, from models/NAME.json. */
+void exported_attach_places(session *s, program *p, zip_archive *z, str name);
 /* Read the program that the module was made from; leaves the session if it was none. */
 exported_program *exported_of_module(session *s, const module *m);
 

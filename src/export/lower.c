@@ -503,6 +503,7 @@ static bool lower_symbolic(lowering *lo, const lower_node *n)
     if (!o)
       return false;
     ir_node *node = ir_node_new_op(lo->s, lo->g, o, in, n->n_args);
+    node->range = n->range;
     ir_node_append(node, lo->block);
     check_named_node(lo, node);
     bind_outputs(lo, n, node);
@@ -522,6 +523,8 @@ static void lower_unknown(lowering *lo, const lower_node *n)
     if (n->args[i].value)
       in[n_in++] = n->args[i].value;
   ir_node *node = ir_node_new(lo->s, lo->g, IR_UNKNOWN_OP, in, n_in);
+
+  node->range = n->range;
   ir_attr_set_string(lo->s, node, "_kind",
                      session_printf(lo->s, "%.*s", (int)n->target.len, n->target.p));
   for (uint32_t i = 0; i < n->n_results; i++)
@@ -751,6 +754,8 @@ static void lower_one(lowering *lo, const fx_node *n)
   ir_node *before = ir_block_last(lo->block);
 
   lo->at = n->at;
+  if (n->at < UINT32_MAX)
+    call.range = (source_range){lo->file, (uint32_t)n->at, (uint32_t)n->at};
   call.args = session_array(lo->s, lower_arg, (size_t)n->n_args + n->n_kwargs + 1);
   for (uint32_t i = 0; i < n->n_args; i++)
     call.args[call.n_args++] = one_argument(lo, (str){0}, &n->args[i], is_operand);

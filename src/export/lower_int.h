@@ -33,6 +33,7 @@ typedef struct lowering {
   ir_block *block; /* nodes are appended here */
   lower_scope *scope;
   size_t at;       /* place in the file of the node that was begun last */
+  const source *file; /* without a text: ranges in it are places in the file */
   int autocast;    /* dtype of the autocast region being lowered, or -1 */
   uint32_t conditions; /* number of nested while_loop conditions being lowered */
   ir_value *self;

@@ -360,6 +360,7 @@ exported *exported_lower(session *s, const exported_program *data, const table *
   *lo = (lowering){.s = s, .data = data, .program = p, .autocast = -1};
   lo->e = lower_keep_array(lo, 1, sizeof *lo->e);
   lo->e->program = p;
+  lo->file = program_add_source(s, p, data->place, "", 0);
   lo->g = ir_graph_new(s, &p->types);
   session_defer(s, ir_graph_free_deferred, lo->g);
   lo->block = lo->g->block;

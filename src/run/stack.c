@@ -287,6 +287,25 @@ static void add_originals(call_ctx *cx, text_buf *out, const shown *t)
   }
 }
 
+/* Append where the author of an exported program wrote the operation that failed: behind the
+ * message, since PyTorch's own has no traceback. */
+static void add_author(call_ctx *cx, call_stack *s, frame *base)
+{
+  shown t = {.n = 0};
+  text_buf out;
+
+  text_init(&out, s->ctx);
+  text_printf(&out, "%s\n\nThe operation that failed was written in:\n", cx->err->message);
+  const size_t begin = out.len;
+  collect_frames(s, base, &t);
+  add_originals(cx, &out, &t);
+  if (!text_failed(&out) && out.len > begin) {
+    out.data[--out.len] = 0; /* the last line's end */
+    error_set_type(cx->err, cx->err->status, cx->err->type, "%s", text_str(&out));
+  }
+  text_free(&out);
+}
+
 /* Append the traceback as PyTorch prints it: outermost first; the name beside a position is the
  * function that contains it. */
 static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
@@ -360,7 +379,10 @@ static void report_failure(call_ctx *cx, call_stack *s, frame *last, unwinding *
     return;
   if (!last->c->is_builtin && !last->c->is_eager)
     set_class(cx->err);
-  add_traceback(cx, s, last);
+  if (last->c->is_eager)
+    add_author(cx, s, last);
+  else
+    add_traceback(cx, s, last);
   if (!last->fut || !is_raised(u->st))
     return;
   wrap_error(s->ctx, cx->err);

@@ -60,11 +60,13 @@ class Mode(NamedTuple):
             rushlight.set_executor(before)
 
 
+# Guards fail on purpose by each of these seeds.
+SEEDS = range(1, 11 if os.environ.get("RUSHLIGHT_NIGHTLY") else 2)
 MODES = (
     Mode("simple", "simple"),
     Mode("specialising", "specialising"),
     Mode("profiling", "profiling"),
-    Mode("failing guards", "profiling", seed=1),
+    *(Mode(f"failing guards, seed {seed}", "profiling", seed=seed) for seed in SEEDS),
     Mode("without plans", "profiling", plans=False),
 )
 

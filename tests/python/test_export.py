@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import collections
 import copy
+import json
 import pathlib
+import zipfile
 from typing import Any
 
 import pytest
@@ -300,3 +302,52 @@ def test_associative_scan(tmp_path: pathlib.Path) -> None:
             return total, product, line, most
 
     check(tmp_path, Scans(), [((X, X.sin()), {}), ((X.cos(), X.flip(1)), {})])
+
+
+def test_errors_name_the_authors_line(tmp_path: pathlib.Path) -> None:
+    class Rows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(5, 4)
+
+        def forward(self, i: torch.Tensor, x: torch.Tensor) -> Any:
+            rows = self.embedding(i)  # fails in one of torch's files
+            return rows, torch.linalg.inv(x)
+
+    torch.export.save(
+        torch.export.export(Rows(), (torch.tensor([1]), torch.eye(2))), tmp_path / "m.pt2"
+    )
+    m = rushlight.load(str(tmp_path / "m.pt2"))
+    for kind, code, args in (
+        (IndexError, "rows = self.embedding(i)", (torch.tensor([7]), torch.eye(2))),
+        (RuntimeError, "torch.linalg.inv(x)", (torch.tensor([1]), torch.zeros(2, 2))),
+    ):
+        with pytest.raises(kind) as caught:
+            m(*args)
+        _, said, place = str(caught.value).partition(
+            "\n\nThe operation that failed was written in:"
+        )
+        assert said and f'File "{__file__}", line ' in place and code in place
+
+
+def test_errors_of_programs_without_places(tmp_path: pathlib.Path) -> None:
+    """A stack trace that is no text, or none: the message stands alone."""
+    x = torch.zeros(2, 2)
+    torch.export.save(torch.export.export(nn.Sequential(nn.Linear(2, 2)), (x,)), tmp_path / "m.pt2")
+    for trace in ("", "no place", 'File "', 7):
+        made = tmp_path / "n.pt2"
+        with zipfile.ZipFile(tmp_path / "m.pt2") as source, zipfile.ZipFile(made, "w") as to:
+            for info in source.infolist():
+                data = source.read(info)
+                if info.filename.endswith("models/model.json"):
+                    model = json.loads(data)
+                    graph = model["graph_module"]["graph"]
+                    for node in graph["nodes"]:
+                        node["metadata"]["stack_trace"] = trace
+                    for value in graph["tensor_values"].values():
+                        value["sizes"] = value["strides"] = []
+                    data = json.dumps(model).encode()
+                to.writestr(info.filename, data)
+        with pytest.raises(RuntimeError) as caught:
+            rushlight.load(str(made))(torch.zeros(2, 3))
+        assert "written in" not in str(caught.value)

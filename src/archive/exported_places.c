@@ -1,0 +1,111 @@
+/* archive/exported_places.c -- where the author wrote a node of an exported program: the innermost
+ * place of its stack trace that is not in PyTorch's own files.  A range of such a program has no
+ * text; it is the place of the node in models/NAME.json, which is read only for messages and
+ * profiles. */
+#include "archive/exported_read.h"
+
+#include <stdlib.h>
+
+#define INDENT 4 /* of the line in messages */
+
+typedef struct place_files { /* program->files, in the program's memory */
+  zip_archive *zip;          /* retained */
+  const char *record;
+} place_files;
+
+static void release_files(program *p) { zip_release(((place_files *)p->files)->zip); }
+
+typedef struct place_job {
+  const place_files *files;
+  size_t at;
+  source *found; /* new, or NULL */
+} place_job;
+
+/* Return the stack trace of the node at the place in the record; empty: there is none. */
+static str stack_trace_at(session *s, const input *in, size_t at)
+{
+  fx_node n = {0};
+  str key;
+  json j;
+
+  json_init_at(&j, s, in, (str){in->bytes.p + at, in->bytes.len - at});
+  for (json_begin_object(&j); json_next_key(&j, &key);)
+    if (str_is(key, "metadata"))
+      n.metadata = json_raw(&j);
+    else
+      json_skip(&j);
+  return fx_node_metadata(s, &n, "stack_trace");
+}
+
+static bool is_torchs(str file)
+{
+  static const char folder[] = "/torch/";
+  const size_t n = sizeof folder - 1;
+
+  for (size_t i = 0; i + n <= file.len; i++)
+    if (memcmp(file.p + i, folder, n) == 0)
+      return true;
+  return false;
+}
+
+/* Find the innermost place outside of PyTorch's own files, or else the innermost. */
+static bool find_author(str trace, fx_place *out)
+{
+  fx_place place;
+
+  if (!fx_place_of(trace, out))
+    return false;
+  for (place = *out; is_torchs(place.file);) {
+    trace.len = (size_t)(place.file.p - trace.p) - (sizeof "File \"" - 1); /* what stands before */
+    if (!fx_place_of(trace, &place))
+      return true;
+  }
+  *out = place;
+  return true;
+}
+
+static void find_place(session *s, void *arg)
+{
+  place_job *job = arg;
+  const zip_archive *z = job->files->zip;
+  const input in = zip_input(s, z, zip_need(s, z, job->files->record));
+  fx_place place;
+
+  if (job->at >= in.bytes.len || !find_author(stack_trace_at(s, &in, job->at), &place))
+    return;
+  const char *file = session_strndup(s, place.file.p, place.file.len);
+  const char *line = session_strndup(s, place.line.p, place.line.len);
+  const char *code = session_printf(s, "    %.*s\n", (int)place.code.len, place.code.p);
+  source *made = source_new(s->cx->ctx, file, code, strlen(code));
+  if (!made)
+    session_check(s, call_nomem(s->cx));
+  made->first_line = (uint32_t)strtoul(line, NULL, 10);
+  job->found = made; /* last: nothing leaves any more */
+}
+
+static bool find_original(call_ctx *cx, program *p, const source_range *at, source_range *out,
+                          source **src)
+{
+  place_job job = {.files = p->files, .at = at->start};
+  call_ctx quiet = *cx; /* errors here must not hide the error that is being reported */
+
+  quiet.err = NULL;
+  if (!at->src || session_run(&quiet, find_place, &job) != RUSH_OK || !job.found)
+    return false;
+  *src = job.found;
+  *out = (source_range){job.found, INDENT, (uint32_t)job.found->len - 1};
+  return true;
+}
+
+void exported_attach_places(session *s, program *p, zip_archive *z, str name)
+{
+  place_files *f = session_alloc_in(s, &p->mem, sizeof *f);
+  const char *record = session_printf(s, "models/%.*s.json", (int)name.len, name.p);
+  char *kept = session_alloc_in(s, &p->mem, strlen(record) + 1);
+
+  f->record = memcpy(kept, record, strlen(record));
+  f->zip = zip_retain(z);
+  p->files = f;
+  p->files_free = release_files;
+  p->original = find_original;
+}
