@@ -664,7 +664,8 @@ static first_output look_at_outputs(program_reader *r, str outputs)
 static void set_outputs(program_reader *r, json *j, const node_reader *from, const first_output *f,
                         fx_node *n)
 {
-  const bool is_tuple = f->n == 1 && from->is_higher_order && !from->is_single_tensor;
+  const bool is_tuple =
+    f->n == 1 && f->name.p && from->is_higher_order && !from->is_single_tensor;
 
   if (f->n == 0)
     return;
