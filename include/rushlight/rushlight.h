@@ -807,6 +807,33 @@ RUSH_API rush_status rush_module_prepare(rush_module *m, const char *method, con
                                          size_t n_args, const rush_named_value *named,
                                          size_t n_named, const rush_call_options *options,
                                          rush_error *err) RUSH_CHECKED;
+
+/* A dimension of an input whose size may vary in an exported program, as torch.export.Dim. */
+typedef struct rush_export_dim {
+  /* "x", "xs[0]", "batch['mask']"; NULL: every tensor input that has the dimension, of the size
+   * that the first of them has there */
+  const char *input;
+  int dim;          /* 0 is the first */
+  const char *name; /* dimensions of one name are equal; NULL: Dim.AUTO, what the program needs */
+  int64_t least, most; /* the sizes that are accepted; most INT64_MAX: no bound */
+} rush_export_dim;
+typedef struct rush_export_options {
+  size_t struct_bytes;
+  const rush_export_dim *dims;
+  size_t n_dims;
+} rush_export_options;
+#define RUSH_EXPORT_OPTIONS_INIT {sizeof(rush_export_options), NULL, 0}
+
+/* Make an exported program (torch.export) of a call of a method of a TorchScript module: of what
+ * the method (NULL: "forward") does with arguments like these.  Nothing is computed.  Sizes are
+ * fixed, except for those in `options` (or NULL).  *out is new, is called and saved (a .pt2) as one
+ * that was loaded, and shares the module's tensors.  RUSH_EUNSUPPORTED: the program cannot be
+ * exported; the message has the line.  RUSH_EARGUMENT, a ValueError: it works only for some sizes
+ * of a dimension that was to vary. */
+RUSH_API rush_status rush_module_export(rush_module *m, const char *method, const rush_value *args,
+                                        size_t n_args, const rush_named_value *named,
+                                        size_t n_named, const rush_export_options *options,
+                                        rush_module **out, rush_error *err) RUSH_CHECKED;
 /* Get the arguments that an exported program was made with: a tuple of a tuple (the positional
  * ones) and a dict (the named ones), new.  None if the archive has no sample inputs, as in
  * TorchScript. */

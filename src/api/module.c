@@ -351,6 +351,54 @@ rush_status rush_module_prepare(rush_module *m, const char *method, const rush_v
   return st;
 }
 
+/* Read the caller's dimensions; *out is freed with mem_free, n_dims + 1 of them. */
+static rush_status read_dims(call_ctx *cx, const rush_export_options *o, capture_dim **out)
+{
+  if (o->n_dims > 1000000)
+    return error_set(cx->err, RUSH_EARGUMENT, "%zu dimensions are too many", o->n_dims);
+  *out = mem_alloc(cx->ctx, (o->n_dims + 1) * sizeof **out);
+  if (!*out)
+    return call_nomem(cx);
+  for (size_t i = 0; i < o->n_dims; i++) {
+    const rush_export_dim *d = &o->dims[i];
+    (*out)[i] = (capture_dim){d->input, d->dim, d->name, d->least, d->most};
+  }
+  return RUSH_OK;
+}
+
+rush_status rush_module_export(rush_module *m, const char *method, const rush_value *args,
+                               size_t n_args, const rush_named_value *named, size_t n_named,
+                               const rush_export_options *options, rush_module **out,
+                               rush_error *err)
+{
+  call_job j = {m, m->object, method ? method : "forward", args, n_args, named, n_named};
+  rush_export_options o = RUSH_EXPORT_OPTIONS_INIT;
+  named_arg few[16], *kwargs = NULL;
+  capture_dim *dims = NULL;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  if (options)
+    TRY(API_READ(err, rush_export_options, options, &o));
+  TRY(read_named(&cx, &j, few, COUNT_OF(few), &kwargs));
+  rush_status st = read_dims(&cx, &o, &dims);
+  if (st == RUSH_OK) {
+    const capture_options all = {.dims = dims, .n_dims = (uint32_t)o.n_dims};
+    module *made = NULL;
+    st = module_export(&cx, m, j.method, args, (uint32_t)n_args, kwargs, (uint32_t)n_named, &all,
+                       &made);
+    if (st == RUSH_OK)
+      st = module_set_samples(&cx, made, args, (uint32_t)n_args, kwargs, (uint32_t)n_named);
+    if (st == RUSH_OK)
+      *out = made;
+    else
+      module_release(made);
+  }
+  mem_free(cx.ctx, dims, (o.n_dims + 1) * sizeof *dims);
+  free_named(&cx, &j, few, kwargs);
+  return st;
+}
+
 rush_status rush_module_samples(rush_module *m, rush_value *out, rush_error *err)
 {
   rush_value v;

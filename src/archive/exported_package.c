@@ -5,6 +5,7 @@
  * torch.export.load opens that one. A single program of another name is opened as well.  If there
  * are several, the caller must choose: guessing could run the wrong one. */
 #include "archive/exported_program.h"
+#include "archive/open.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
 
@@ -211,4 +212,58 @@ rush_status module_samples(call_ctx *cx, module *m, rush_value *out)
     TRY(session_run(cx, read_samples, &job));
   *out = job.value;
   return RUSH_OK;
+}
+
+typedef struct set_samples_job {
+  module *m;
+  const rush_value *args;
+  const named_arg *kwargs;
+  uint32_t n_args, n_kwargs;
+} set_samples_job;
+
+static rush_value args_tuple(session *s, const rush_value *items, uint32_t n)
+{
+  rush_tuple *t;
+
+  session_check(s, tuple_new(s->cx, NULL, n, &t));
+  session_defer_value(s, value_heap_steal(RUSH_TAG_TUPLE, t));
+  for (uint32_t i = 0; i < n; i++)
+    t->items[i] = value_retain(items[i]);
+  return value_heap_steal(RUSH_TAG_TUPLE, t);
+}
+
+static rush_value kwargs_dict(session *s, const set_samples_job *job)
+{
+  rush_value key;
+  rush_dict *d;
+
+  session_check(s, dict_new(s->cx, type_simple(TYPE_STRING), type_simple(TYPE_ANY), &d));
+  session_defer_value(s, value_heap_steal(RUSH_TAG_DICT, d));
+  for (uint32_t i = 0; i < job->n_kwargs; i++) {
+    session_check(s, string_new(s->cx, job->kwargs[i].name.p, job->kwargs[i].name.len, &key));
+    session_check(s, dict_set_steal(s->cx, d, key, value_retain(job->kwargs[i].value)));
+  }
+  return value_heap_steal(RUSH_TAG_DICT, d);
+}
+
+static void set_samples(session *s, void *arg)
+{
+  const set_samples_job *job = arg;
+  const rush_value parts[] = {args_tuple(s, job->args, job->n_args), kwargs_dict(s, job)};
+  text_buf *out = session_text(s);
+  const output to = output_to_text(out);
+  mapping *map;
+
+  value_write_saved(s, args_tuple(s, parts, 2), &to);
+  session_check(s, mapping_copy(s->cx, "sample inputs", text_str(out), out->len, &map));
+  mapping_release(job->m->samples);
+  job->m->samples = map;
+}
+
+rush_status module_set_samples(call_ctx *cx, module *m, const rush_value *args, uint32_t n_args,
+                               const named_arg *kwargs, uint32_t n_kwargs)
+{
+  set_samples_job job = {m, args, kwargs, n_args, n_kwargs};
+
+  return session_run(cx, set_samples, &job);
 }

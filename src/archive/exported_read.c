@@ -485,6 +485,11 @@ exported_program *exported_read(session *s, zip_archive *z, str program, exporte
 
 exported_program *exported_of_module(session *s, const module *m)
 {
+  if (m->data) {
+    exported_program *p = exported_program_retain(m->data);
+    session_defer(s, (void (*)(void *))exported_program_release, p);
+    return p;
+  }
   if (!m->archive)
     session_fail_status(
       s, RUSH_EARGUMENT, NULL, NULL,

@@ -1,7 +1,8 @@
 /* archive/exported_write_package.c -- the records of a torch.export archive: those of the archive
  * that the module was made from, in their order, with new ones in the place of the program, its
  * configs and its weights.  So other programs, sample inputs, pickles and records that are not
- * known here stay as they are.
+ * known here stay as they are.  A program that was captured here has no archive: it gets the
+ * records that torch.export.save writes.
  *
  * Weights are the present ones of the module.  Tensors that share a storage share a record; a
  * storage keeps the name of its record and is written whole, so that strides, offsets and what is
@@ -25,8 +26,9 @@ typedef struct record { /* written in the place of one of the archive, or behind
 typedef struct package_writer {
   session *s;
   const module *m;
-  const zip_archive *from;
+  const zip_archive *from; /* NULL: the program was captured */
   zip_writer *zip;
+  const exported_program *data;
   table records; /* path -> record */
 } package_writer;
 
@@ -36,6 +38,11 @@ static void put_record(package_writer *w, const char *path, const void *data, si
 
   *r = (record){.path = path, .data = data, .n_bytes = n_bytes};
   session_table_put(w->s, &w->records, str_of(path), r);
+}
+
+static const zip_entry *find_record(const package_writer *w, const char *path)
+{
+  return w->from ? zip_find(w->from, path) : NULL;
 }
 
 static void put_text(package_writer *w, const char *path, text_buf *text)
@@ -79,6 +86,14 @@ static const rush_tensor *present_state(const module *m, str name)
   const int at = class_attr_index(o->type, name);
 
   return at >= 0 && o->slots[at].tag == RUSH_TAG_TENSOR ? o->slots[at].as.tensor : NULL;
+}
+
+static bool is_constant(const exported_program *p, str name)
+{
+  for (uint32_t i = 0; i < p->n_inputs; i++)
+    if (p->inputs[i].target && str_is(name, p->inputs[i].target))
+      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT;
+  return false;
 }
 
 static void find_device(json *j, payload *p)
@@ -145,7 +160,7 @@ static const char *choose_path(config_writer *c, const payload *p)
   const char *path = session_strndup(s, p->path.p, p->path.len);
 
   while (table_get(&c->paths, str_of(path)) ||
-         (c->n_new && zip_find(c->w->from, session_printf(s, "%s%s", c->folder, path))))
+         (c->n_new && find_record(c->w, session_printf(s, "%s%s", c->folder, path))))
     path = session_printf(s, "%s%u", c->prefix, c->n_new++);
   return path;
 }
@@ -188,7 +203,7 @@ static int64_t put_storage(config_writer *c, const payload *p)
 {
   const storage *st = p->at->st;
   const char *path = session_printf(c->w->s, "%s%s", c->folder, p->at->path);
-  const zip_entry *e = zip_find(c->w->from, path);
+  const zip_entry *e = find_record(c->w, path);
   const size_t n_bytes = st->origin == STORAGE_META ? 0 : st->n_bytes;
 
   if (p->at->n_users == 1 && n_bytes && (!e || e->n_bytes != n_bytes)) {
@@ -235,21 +250,46 @@ static void write_payload(config_writer *c, text_buf *out, const payload *p)
               schema_layout_of(0));
 }
 
+/* List the tensors of a captured program: its weights, or (is_constants) its constants. */
+static void list_state(config_writer *c, bool is_constants)
+{
+  const rush_object *o = c->w->m->object.as.object;
+  const class_info *cls = o->type->cls;
+
+  for (uint32_t i = 0; i < cls->n_attrs; i++) {
+    payload *p = session_new(c->w->s, payload);
+    const str name = str_of(cls->attrs[i].name);
+    if (is_constant(c->w->data, name) != is_constants)
+      continue;
+    *p = (payload){.name = name, .is_param = cls->attrs[i].is_parameter};
+    p->t = present_state(c->w->m, name);
+    p->path = str_of(session_printf(c->w->s, "%s%u", c->prefix, c->n));
+    c->n_new = c->n + 1;
+    GROW(c->w->s, c->items, c->n, c->cap, 64);
+    c->items[c->n++] = p;
+  }
+}
+
 /* Put the config of that name, if the archive has it, and the records of its weights. */
-static void put_config(package_writer *w, const char *folder, const char *prefix, const char *name)
+static void put_config(package_writer *w, const char *folder, const char *prefix, const char *name,
+                       bool is_constants)
 {
   const char *path = session_printf(w->s, "%s%s", folder, name);
-  const zip_entry *e = zip_find(w->from, path);
+  const zip_entry *e = find_record(w, path);
   config_writer *c = session_new(w->s, config_writer);
   text_buf *out = session_text(w->s);
 
-  if (!e)
+  if (!e && w->from)
     return;
-  *c = (config_writer){.w = w, .in = zip_input(w->s, w->from, e), .folder = folder};
-  c->prefix = prefix;
+  *c = (config_writer){.w = w, .folder = folder, .prefix = prefix};
   session_table_init(w->s, &c->storages);
   session_table_init(w->s, &c->paths);
-  read_config(c);
+  if (e) {
+    c->in = zip_input(w->s, w->from, e);
+    read_config(c);
+  } else {
+    list_state(c, is_constants);
+  }
   for (uint32_t i = 0; i < c->n; i++)
     if (c->items[i]->t)
       place_payload(c, c->items[i]);
@@ -268,15 +308,25 @@ static void put_config(package_writer *w, const char *folder, const char *prefix
 
 static void put_program(package_writer *w)
 {
-  const exported_program *p = exported_of_module(w->s, w->m);
+  const exported_program *p = w->data = exported_of_module(w->s, w->m);
   text_buf *out = session_text(w->s);
 
   write_model(w->s, out, p);
   put_text(w, session_printf(w->s, "models/%s.json", p->name), out);
   put_config(w, "data/weights/", "weight_",
-             session_printf(w->s, "%s_weights_config.json", p->name));
+             session_printf(w->s, "%s_weights_config.json", p->name), false);
   put_config(w, "data/constants/", "tensor_",
-             session_printf(w->s, "%s_constants_config.json", p->name));
+             session_printf(w->s, "%s_constants_config.json", p->name), true);
+  if (!w->from) { /* what PyTorch looks for */
+    put_record(w, "archive_format", "pt2", 3);
+    put_record(w, "archive_version", "0", 1);
+    put_record(w, "byteorder", "little", 6);
+    put_record(w, ".data/version", "6\n", 2);
+    const mapping *samples = w->m->samples;
+    if (samples)
+      put_record(w, session_printf(w->s, "data/sample_inputs/%s.pt", p->name), samples->data,
+                 samples->n_bytes);
+  }
 }
 
 /* Write a record, or the one that is in its place.  Records beside the root are of no use: PyTorch
@@ -300,7 +350,7 @@ static void write_entry(package_writer *w, const zip_entry *e)
 
 static void write_records(package_writer *w)
 {
-  for (uint32_t i = 0; i < w->from->n_entries; i++)
+  for (uint32_t i = 0; w->from && i < w->from->n_entries; i++)
     write_entry(w, &w->from->entries[i]);
   for (uint32_t i = 0; i < w->records.n; i++) {
     const record *r = w->records.entries[i].value;
@@ -333,8 +383,8 @@ static void write_body(session *s, void *arg)
                to->files[i].bytes.len);
   output_file *file = to->out ? NULL : output_file_new(s, to->path);
   const output out = file ? output_to_file(file) : *to->out;
-  w->zip =
-    zip_writer_new(s, &out, session_strndup(s, w->from->root.p, w->from->root.len));
+  const char *root = w->from ? session_strndup(s, w->from->root.p, w->from->root.len) : "archive";
+  w->zip = zip_writer_new(s, &out, root);
   write_records(w);
   if (file)
     output_file_commit(s, file);

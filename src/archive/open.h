@@ -3,6 +3,7 @@
 #define RUSH_ARCHIVE_OPEN_H
 
 #include "formats/mapping.h"
+#include "formats/output.h"
 #include "module/module.h"
 
 /* An archive's source: exactly one of path, data, read. */
@@ -31,8 +32,13 @@ rush_status module_prepare(call_ctx *cx, module *m, const char *method, const ru
 /* Get the sample inputs of an exported program: a tuple of a tuple and a dict with strings as keys,
  * new; or None. */
 rush_status module_samples(call_ctx *cx, module *m, rush_value *out) RUSH_CHECKED;
+/* Make the arguments of a call the program's sample inputs. */
+rush_status module_set_samples(call_ctx *cx, module *m, const rush_value *args, uint32_t n_args,
+                               const named_arg *kwargs, uint32_t n_kwargs) RUSH_CHECKED;
 /* Load a value from a torch.save file of plain data, .npy, .npz, .safetensors.  New. */
 rush_status value_load(call_ctx *cx, const archive_source *from, rush_value *out) RUSH_CHECKED;
+/* Write a value as torch.save does. */
+void value_write_saved(session *s, rush_value v, const output *file);
 /* Write a value in the format given by the path's suffix (rush_value_save; value_write.c). */
 rush_status value_save(call_ctx *cx, const char *path, rush_value v) RUSH_CHECKED;
 

@@ -205,13 +205,13 @@ static void write_safetensors(session *s, const value_job *job, const output *fi
 
 /* -- torch.save -------------------------------------------------------------------------------- */
 
-static void write_saved(session *s, const value_job *job, const output *file)
+void value_write_saved(session *s, rush_value v, const output *file)
 {
   zip_writer *z = zip_writer_new(s, file, "archive");
   pickler *p = pickler_new(script_uses_new(s));
 
   p->is_plain = true;
-  pickler_put(p, job->v, NULL);
+  pickler_put(p, v, NULL);
   const str bytes = pickle_finish(p->w);
   zip_write(z, "data.pkl", bytes.p, bytes.len);
   zip_write(z, "byteorder", "little", 6);
@@ -258,7 +258,7 @@ static void write_value(session *s, void *arg)
   } else if (format == 2)
     write_safetensors(s, job, &out);
   else
-    write_saved(s, job, &out);
+    value_write_saved(s, job->v, &out);
   output_file_commit(s, f);
 }
 

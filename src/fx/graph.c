@@ -61,6 +61,20 @@ fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, cons
   return n;
 }
 
+void fx_node_move_before(fx_node *n, fx_node *at)
+{
+  fx_graph *g = n->graph;
+
+  if (at == n)
+    return;
+  *(n->prev ? &n->prev->next : &g->first) = n->next;
+  *(n->next ? &n->next->prev : &g->last) = n->prev;
+  n->next = at;
+  n->prev = at ? at->prev : g->last;
+  *(n->prev ? &n->prev->next : &g->first) = n;
+  *(at ? &at->prev : &g->last) = n;
+}
+
 void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner)
 {
   for (uint32_t i = 0; i < g->n_subgraphs; i++) {

@@ -26,6 +26,7 @@ void module_release(module *m)
   table_free(&m->extra_files);
   mapping_release(m->samples);
   zip_release(m->archive);
+  exported_program_release(m->data);
   call_lock_release(m->lock);
   mem_free(c, m, sizeof *m);
   context_release(c);
@@ -490,6 +491,7 @@ rush_status module_copy(call_ctx *cx, module *m, module **out)
   copy->samples = m->samples ? mapping_retain(m->samples) : NULL;
   copy->archive = m->archive ? zip_retain(m->archive) : NULL;
   copy->archive_name = m->archive_name;
+  copy->data = m->data ? exported_program_retain(m->data) : NULL;
   module_share_lock(copy, NULL);
   *out = copy;
   return RUSH_OK;

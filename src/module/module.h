@@ -9,6 +9,7 @@
 #define RUSH_MODULE_H
 
 #include "base/lock.h"
+#include "export/capture.h"
 #include "export/signature.h"
 #include "formats/mapping.h"
 #include "run/code.h"
@@ -29,6 +30,7 @@ struct rush_module {
    * arena), to read them as data; or NULL */
   struct zip_archive *archive;
   const char *archive_name;
+  exported_program *data; /* of a program that was captured here; retained; else NULL */
   _Atomic int is_random; /* some method may draw random numbers; -1: unknown */
   table extra_files; /* without "extra/" or "extra_files/" -> text in the program's arena (str *) */
 };
@@ -100,6 +102,12 @@ rush_status module_freeze(call_ctx *cx, module *m, const freeze_options *options
  * called. */
 rush_status module_optimize_frozen(call_ctx *cx, module *m,
                                    const freeze_options *options) RUSH_CHECKED;
+
+/* Make an exported program of a call of a method (export/capture.h); options->given is filled in.
+ * *out is new, and shares the module's tensors. */
+rush_status module_export(call_ctx *cx, module *m, const char *method, const rush_value *args,
+                          uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                          const capture_options *options, module **out) RUSH_CHECKED;
 
 /* Visit parameters and buffers depth first as state_dict does; fn returns false to stop.  The
  * caller holds the lock. */

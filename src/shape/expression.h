@@ -129,6 +129,14 @@ symint expression_to_symint(sym_env *env, const expression *e, expression_naming
 bool expression_to_condition(sym_env *env, const expression *e, expression_naming *naming,
                              void *arg, sym_cond *out);
 
+/* Return the tree of a normal form; `symbol` gives that of each symbol. */
+typedef const expression *expression_symbol_of(void *arg, const sym_atom *symbol);
+const expression *expression_from_symint(session *s, arena *mem, symint e,
+                                         expression_symbol_of *symbol, void *arg);
+/* Return the tree of a condition, as a relation of what is added on each side. */
+const expression *expression_from_condition(session *s, arena *mem, sym_cond c,
+                                            expression_symbol_of *symbol, void *arg);
+
 /* -- Text -------------------------------------------------------------------------------------- */
 
 /* Append sympy's str(e): "s17**2 + s77*(s17 + s77)". */

@@ -1,7 +1,9 @@
-/* shape/expression_symint.c -- normal forms of expression trees: sizes as shape/symint.h has them.
+/* shape/expression_symint.c -- normal forms of expression trees, sizes as shape/symint.h has them,
+ * and back.
  *
  * A walk that computes with symints instead of numbers.  What integers of shapes do not have
- * (floats, choices, bits) has no normal form. */
+ * (floats, choices, bits) has no normal form.  The way back makes a sum of products, in which equal
+ * factors are powers. */
 #include "shape/expression_int.h"
 
 typedef struct naming {
@@ -133,4 +135,99 @@ bool expression_to_condition(sym_env *env, const expression *e, expression_namin
     *out = sym_le(env, b, a);
   }
   return true;
+}
+
+/* -- Back -------------------------------------------------------------------------------------- */
+
+typedef struct writing {
+  session *s;
+  arena *mem;
+  expression_symbol_of *symbol;
+  void *arg;
+} writing;
+
+static const expression *tree(writing *w, symint e);
+
+static const expression *call2(writing *w, expression_kind kind, const expression *a,
+                               const expression *b)
+{
+  return expression_call(w->s, w->mem, kind, 2, (const expression *const[]){a, b});
+}
+
+/* True if Mod, which sympy has for natural numbers, is what a remainder is. */
+static bool is_natural(const sym_atom *a) { return a->lo >= 0; }
+
+static const expression *tree_of_atom(writing *w, const sym_atom *a)
+{
+  static const expression_kind kinds[] = {[SYM_FLOOR] = EXPRESSION_FLOOR_DIV,
+                                          [SYM_MOD] = EXPRESSION_PYTHON_MOD,
+                                          [SYM_MIN] = EXPRESSION_MIN,
+                                          [SYM_MAX] = EXPRESSION_MAX};
+
+  if (a->kind == SYM_SYMBOL)
+    return w->symbol(w->arg, a);
+  const expression *x = tree(w, a->a), *y = tree(w, a->b);
+  return call2(w, a->kind == SYM_MOD && is_natural(a) ? EXPRESSION_MOD : kinds[a->kind], x, y);
+}
+
+static const expression *tree_of_term(writing *w, const sym_term *t)
+{
+  const expression **factors = session_array(w->s, const expression *, (size_t)t->degree + 1);
+  uint32_t n = 0;
+
+  if (t->coef != 1)
+    factors[n++] = expression_integer(w->s, w->mem, t->coef);
+  for (uint32_t i = 0, power; i < t->degree; i += power) {
+    for (power = 1; i + power < t->degree && t->atoms[i + power] == t->atoms[i];)
+      power++;
+    const expression *base = tree_of_atom(w, t->atoms[i]);
+    factors[n++] = power == 1 ? base
+                              : call2(w, EXPRESSION_POW, base,
+                                      expression_integer(w->s, w->mem, power));
+  }
+  return expression_call(w->s, w->mem, EXPRESSION_MUL, n, factors);
+}
+
+/* Return the sum of the terms whose sign is that, with the constant if it has that sign; NULL:
+ * there are none.  sign 0: all of them. */
+static const expression *tree_of_terms(writing *w, symint e, int sign)
+{
+  const expression **items = session_array(w->s, const expression *, (size_t)e->n_terms + 1);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < e->n_terms; i++) {
+    sym_term t = e->terms[i];
+    if (sign && (t.coef > 0) != (sign > 0))
+      continue;
+    t.coef = sign < 0 ? -t.coef : t.coef;
+    items[n++] = tree_of_term(w, &t);
+  }
+  if (e->k && (!sign || (e->k > 0) == (sign > 0)))
+    items[n++] = expression_integer(w->s, w->mem, sign < 0 ? -e->k : e->k);
+  return n ? expression_call(w->s, w->mem, EXPRESSION_ADD, n, items)
+           : expression_integer(w->s, w->mem, 0);
+}
+
+static const expression *tree(writing *w, symint e)
+{
+  session_enter(w->s);
+  const expression *r = tree_of_terms(w, e, 0);
+  session_leave(w->s);
+  return r;
+}
+
+const expression *expression_from_symint(session *s, arena *mem, symint e,
+                                         expression_symbol_of *symbol, void *arg)
+{
+  return tree(&(writing){s, mem, symbol, arg}, e);
+}
+
+const expression *expression_from_condition(session *s, arena *mem, sym_cond c,
+                                            expression_symbol_of *symbol, void *arg)
+{
+  static const expression_kind kinds[] = {
+    [SYM_EQ] = EXPRESSION_EQ, [SYM_NE] = EXPRESSION_NE, [SYM_GE] = EXPRESSION_GE};
+  writing w = {s, mem, symbol, arg};
+
+  return call2(&w, kinds[c.rel], tree_of_terms(&w, c.e, 1), tree_of_terms(&w, c.e, -1));
 }

@@ -198,7 +198,7 @@ static symint of_term(sym_env *env, sym_term t)
   *one = t;
   return make_sum(env, 0, t.coef != 0, one);
 }
-static symint of_atom(sym_env *env, sym_atom *a)
+symint sym_of_atom(sym_env *env, sym_atom *a)
 {
   sym_atom **atoms = session_new(env->s, sym_atom *);
   *atoms = a;
@@ -216,7 +216,7 @@ static sym_atom *new_atom(sym_env *env, sym_atom like)
 
 symint sym_new(sym_env *env, int64_t hint, int64_t lo)
 {
-  return of_atom(env, new_atom(env, (sym_atom){.kind = SYM_SYMBOL,
+  return sym_of_atom(env, new_atom(env, (sym_atom){.kind = SYM_SYMBOL,
                                                .backed = true,
                                                .number = env->n_backed++,
                                                .hint = hint,
@@ -225,7 +225,7 @@ symint sym_new(sym_env *env, int64_t hint, int64_t lo)
 }
 symint sym_fresh(sym_env *env, int64_t lo, int64_t hi)
 {
-  return of_atom(
+  return sym_of_atom(
     env,
     new_atom(env, (sym_atom){.kind = SYM_SYMBOL, .number = env->n_unbacked++, .lo = lo, .hi = hi}));
 }
@@ -333,7 +333,7 @@ static symint without_common(sym_env *env, symint e)
 static symint above_least(sym_env *env, sym_atom *a, void *arg)
 {
   (void)arg;
-  return sym_add(env, of_atom(env, a), sym_const(env, a->lo));
+  return sym_add(env, sym_of_atom(env, a), sym_const(env, a->lo));
 }
 /* Compute the range with each atom written as its least value plus something nonnegative: if the
  * coefficients have one sign, the constant is a bound: s0*s1 - s1 with both at least 2 is t0*t1 +
@@ -419,7 +419,7 @@ static symint compound(sym_env *env, sym_kind kind, symint a, symint b)
     remember_term(env, &env->atoms_made, atom);
     find_range(env, atom);
   }
-  return of_atom(env, atom);
+  return sym_of_atom(env, atom);
 }
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -780,9 +780,9 @@ static symint simpler_atom(sym_env *env, sym_atom *a, void *arg)
   if (a->is)
     return sym_simplify(env, a->is);
   if (a->kind == SYM_SYMBOL)
-    return of_atom(env, a);
+    return sym_of_atom(env, a);
   symint x = sym_simplify(env, a->a), y = sym_simplify(env, a->b);
-  return x == a->a && y == a->b ? of_atom(env, a) : sym_simplify(env, rebuilt(env, a, x, y));
+  return x == a->a && y == a->b ? sym_of_atom(env, a) : sym_simplify(env, rebuilt(env, a, x, y));
 }
 
 symint sym_simplify(sym_env *env, symint e)
@@ -803,7 +803,7 @@ static symint substituted(sym_env *env, sym_atom *a, void *arg)
 {
   const struct substitution *s = arg;
   if (a->kind == SYM_SYMBOL)
-    return a->id < s->n && s->with[a->id] ? s->with[a->id] : of_atom(env, a);
+    return a->id < s->n && s->with[a->id] ? s->with[a->id] : sym_of_atom(env, a);
   return rebuilt(env, a, sym_substitute(env, a->a, s->with, s->n),
                  sym_substitute(env, a->b, s->with, s->n));
 }

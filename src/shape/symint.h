@@ -104,6 +104,9 @@ symint sym_new(sym_env *env, int64_t hint, int64_t lo);
 /* Make a symbol whose value is only known at run time, between lo and hi. */
 symint sym_fresh(sym_env *env, int64_t lo, int64_t hi);
 
+/* Return the expression that is one atom. */
+symint sym_of_atom(sym_env *env, sym_atom *a);
+
 symint sym_add(sym_env *env, symint a, symint b);
 symint sym_sub(sym_env *env, symint a, symint b);
 symint sym_mul(sym_env *env, symint a, symint b);

@@ -1,0 +1,581 @@
+/* export/capture.c -- the program around a captured graph: state and inputs become placeholders,
+ * what the code returns becomes the output, and the structure of both becomes the specs that
+ * torch.utils._pytree writes.
+ *
+ * Inputs stand in PyTorch's order: parameters, buffers, constants, then the user's.  Parameters and
+ * buffers that nothing uses are inputs, too; a tensor that several names share is one input, under
+ * the first of them. */
+#include "export/capture_int.h"
+
+#include "base/grow.h"
+#include "formats/json.h"
+
+/* -- State ------------------------------------------------------------------------------------- */
+
+typedef enum state_pass { PASS_PARAMETERS, PASS_BUFFERS } state_pass;
+
+static const char *path_of(capture *c, const char *outer, const char *name)
+{
+  return *outer ? session_printf(c->s, "%s.%s", outer, name) : name;
+}
+
+static void add_attribute(capture *c, const char *path, const class_attr *a, rush_value v,
+                          state_pass pass)
+{
+  rush_tensor *t = v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
+
+  if (!t)
+    return;
+  const char *name = capture_text(c, path_of(c, path, a->name));
+  if (!a->is_parameter && !a->is_buffer)
+    session_table_put(c->s, &c->attributes, address_key(t), (void *)(uintptr_t)name);
+  if (!(pass == PASS_PARAMETERS ? a->is_parameter : a->is_buffer))
+    return;
+  if (table_get(&c->tensors, address_key(t)))
+    session_table_put(c->s, c->state, str_of(name), t); /* tied */
+  else
+    capture_add_state(c, pass == PASS_PARAMETERS ? INPUT_PARAMETER : INPUT_BUFFER, name, t, false);
+}
+
+static bool is_module(rush_value v)
+{
+  return v.tag == RUSH_TAG_OBJECT && v.as.object->type->cls->is_module;
+}
+
+/* Add a module's parameters or buffers, and those of the modules inside. */
+static void add_module(capture *c, const rush_object *o, const char *path, state_pass pass)
+{
+  const class_info *cls = o->type->cls;
+
+  session_enter(c->s);
+  if (pass == PASS_PARAMETERS && table_get(&c->paths, address_key(o))) {
+    session_leave(c->s);
+    return;
+  }
+  if (pass == PASS_PARAMETERS)
+    session_table_put(c->s, &c->paths, address_key(o), (void *)(uintptr_t)capture_text(c, path));
+  else if (strcmp(table_get(&c->paths, address_key(o)), path) != 0) {
+    session_leave(c->s); /* a module under a second name */
+    return;
+  }
+  for (uint32_t i = 0; i < cls->n_attrs; i++)
+    add_attribute(c, path, &cls->attrs[i], o->slots[i], pass);
+  for (uint32_t i = 0; i < cls->n_attrs; i++)
+    if (is_module(o->slots[i]))
+      add_module(c, o->slots[i].as.object, path_of(c, path, cls->attrs[i].name), pass);
+  session_leave(c->s);
+}
+
+/* -- Structure --------------------------------------------------------------------------------- */
+
+static void write_leaf(text_buf *out)
+{
+  text_puts(out, "{\"type\": null, \"context\": null, \"children_spec\": []}");
+}
+
+static void begin_node(text_buf *out, const char *type, const char *context)
+{
+  text_printf(out, "{\"type\": \"builtins.%s\", \"context\": ", type);
+  json_quote(out, str_of(context));
+  text_puts(out, ", \"children_spec\": [");
+}
+
+/* Append the keys of a dict as JSON. */
+static const char *keys_of(capture *c, const rush_dict *d)
+{
+  text_buf *out = session_text(c->s);
+  size_t pos = 0, n = 0;
+
+  text_putc(out, '[');
+  for (dict_entry *e; (e = dict_next(d, &pos)) != NULL; n++) {
+    text_puts(out, n ? ", " : "");
+    if (e->key.tag == RUSH_TAG_STRING)
+      json_quote(out, value_str(e->key));
+    else if (e->key.tag == RUSH_TAG_INT)
+      text_printf(out, "%lld", (long long)e->key.as.i);
+    else
+      capture_fail(c, "a dict with other keys than texts and ints cannot be an input or output");
+  }
+  text_putc(out, ']');
+  return session_take_text(c->s, out);
+}
+
+/* Visit the leaves of a value in the order of torch.utils._pytree, appending its spec. */
+typedef void leaf_visit(capture *c, rush_value leaf, const char *name, const char *text);
+
+static void visit_items(capture *c, text_buf *out, const rush_value *items, size_t n,
+                        const char *name, const char *text, leaf_visit *visit);
+
+static void visit_tree(capture *c, text_buf *out, rush_value v, const char *name,
+                       const char *text, leaf_visit *visit)
+{
+  size_t pos = 0, n = 0;
+
+  session_enter(c->s);
+  switch (v.tag) {
+  case RUSH_TAG_LIST:
+    begin_node(out, "list", "null");
+    visit_items(c, out, v.as.list->items, v.as.list->n, name, text, visit);
+    text_puts(out, "]}");
+    break;
+  case RUSH_TAG_TUPLE:
+    begin_node(out, "tuple", "null");
+    visit_items(c, out, v.as.tuple->items, v.as.tuple->n, name, text, visit);
+    text_puts(out, "]}");
+    break;
+  case RUSH_TAG_DICT:
+    begin_node(out, "dict", keys_of(c, v.as.dict));
+    for (dict_entry *e; (e = dict_next(v.as.dict, &pos)) != NULL; n++) {
+      const bool is_text = e->key.tag == RUSH_TAG_STRING;
+      const char *key = is_text ? e->key.as.string->text
+                                : session_printf(c->s, "%lld", (long long)e->key.as.i);
+      text_puts(out, n ? ", " : "");
+      visit_tree(c, out, e->value, session_printf(c->s, "%s_%s", name, key),
+                 session_printf(c->s, is_text ? "%s['%s']" : "%s[%s]", text, key), visit);
+    }
+    text_puts(out, "]}");
+    break;
+  default:
+    write_leaf(out);
+    visit(c, v, name, text);
+  }
+  session_leave(c->s);
+}
+
+static void visit_items(capture *c, text_buf *out, const rush_value *items, size_t n,
+                        const char *name, const char *text, leaf_visit *visit)
+{
+  for (size_t i = 0; i < n; i++) {
+    text_puts(out, i ? ", " : "");
+    visit_tree(c, out, items[i], session_printf(c->s, "%s_%zu", name, i),
+               session_printf(c->s, "%s[%zu]", text, i), visit);
+  }
+}
+
+/* -- Inputs ------------------------------------------------------------------------------------ */
+
+static fx_arg constant_arg(capture *c, rush_value v)
+{
+  if (v.tag != RUSH_TAG_NONE && v.tag != RUSH_TAG_BOOL && v.tag != RUSH_TAG_INT &&
+      v.tag != RUSH_TAG_FLOAT && v.tag != RUSH_TAG_STRING)
+    capture_fail(c, "an input or output of this kind cannot be exported: tensors, numbers, texts, "
+                    "None, and lists, tuples and dicts of them can");
+  return capture_arg(c, v, NULL);
+}
+
+static void add_input(capture *c, fx_node *n, exported_arg arg)
+{
+  GROW(c->s, c->inputs, c->n_inputs, c->cap_inputs, 32);
+  c->inputs[c->n_inputs++] = (program_input){
+    .kind = INPUT_USER, .is_constant_input = arg.kind == ARG_CONSTANT, .arg = arg};
+  c->first_input = c->first_input ? c->first_input : n;
+}
+
+/* True if `text`, "L['x'][0]", is the input that the caller calls "x[0]". */
+static bool is_input(const char *text, const char *input)
+{
+  const size_t n = strcspn(input, "[");
+
+  return strncmp(text, "L['", 3) == 0 && strncmp(text + 3, input, n) == 0 &&
+         strncmp(text + 3 + n, "']", 2) == 0 && strcmp(text + 5 + n, input + n) == 0;
+}
+
+/* Find what the caller said of a dimension of an input. */
+static const capture_dim *dim_of(capture *c, const char *text, int dim, int64_t size)
+{
+  for (uint32_t i = 0; i < c->options->n_dims; i++) {
+    const capture_dim *d = &c->options->dims[i];
+    if (d->dim != dim)
+      continue;
+    if (d->input && is_input(text, d->input)) {
+      c->found[i] = 1;
+      return d;
+    }
+    if (!d->input && (!c->found[i] || c->found[i] == size)) {
+      c->found[i] = size;
+      return d;
+    }
+  }
+  return NULL;
+}
+
+static void check_found(const capture *c)
+{
+  for (uint32_t i = 0; i < c->options->n_dims; i++) {
+    const capture_dim *d = &c->options->dims[i];
+    if (!c->found[i])
+      session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
+                          "dimension %d of %s was to vary, but there is no tensor input with it",
+                          d->dim, d->input ? d->input : "the inputs");
+  }
+}
+
+/* Return the size of an input's dimension: a new symbol, or that of an equal name. */
+static symint symbol_for(capture *c, const capture_dim *d, int64_t size, fx_node *n,
+                         const char *text)
+{
+  const char *where = capture_text(c, session_printf(c->s, "%s.size()[%d]", text, d->dim));
+  symint e = NULL;
+
+  if (size < 2 || size < d->least || size > d->most)
+    session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
+                        "%s varies, but is %lld in the example: a size of at least 2 in the range "
+                        "[%lld, %lld] is needed there",
+                        where, (long long)size, (long long)d->least, (long long)d->most);
+  for (uint32_t i = 0; i < c->n_symbols && !e && d->name; i++) {
+    const capture_symbol *y = &c->symbols[i];
+    if (!y->dim || !y->dim->name || strcmp(y->dim->name, d->name) != 0)
+      continue;
+    if (y->atom->hint != size)
+      session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
+                          "%s and %s are to be equal ('%s'), but are %lld and %lld in the example",
+                          y->text, where, d->name, (long long)y->atom->hint, (long long)size);
+    e = sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
+  }
+  if (!e) {
+    e = sym_new(c->env, size, d->least > 2 ? d->least : 2);
+    e->terms[0].atoms[0]->hi = d->most == CAPTURE_AUTO_RANGE ? SYM_INF : d->most;
+  }
+  capture_symbol_add(c, e, d, n, d->dim, where);
+  return e;
+}
+
+/* Strides of a tensor whose sizes vary follow from the sizes that they are products of. */
+static void set_strides(capture *c, symshape_facts *f, const rush_tensor *t)
+{
+  bool done[TENSOR_MAX_DIMS] = {false};
+  int64_t reach;
+
+  for (int n = 0; n < f->n_dims; n++) {
+    int d = -1;
+    for (int i = f->n_dims - 1; i >= 0; i--)
+      if (!done[i] && (d < 0 || t->strides[i] < t->strides[d]))
+        d = i;
+    for (int i = f->n_dims - 1; i >= 0 && t->strides[d] > 1; i--)
+      if (done[i] && !__builtin_mul_overflow(t->sizes[i], t->strides[i], &reach) &&
+          reach == t->strides[d]) {
+        f->strides[d] = sym_mul(c->env, f->sizes[i], f->strides[i]);
+        break;
+      }
+    done[d] = true;
+  }
+}
+
+static rush_value add_tensor_input(capture *c, const rush_tensor *t, fx_node *n, const char *text)
+{
+  symshape_facts f = capture_facts_of(c, t);
+  const bool requires_grad = t->h.flags & TENSOR_REQUIRES_GRAD;
+  bool varies = false;
+
+  f.flags = 0;
+  for (int i = 0; i < f.n_dims; i++) {
+    const capture_dim *d = dim_of(c, text, i, t->sizes[i]);
+    if (!d)
+      continue;
+    f.sizes[i] = symbol_for(c, d, t->sizes[i], n, text);
+    varies = true;
+  }
+  if (varies)
+    set_strides(c, &f, t);
+  n->val = capture_val(c, &f, requires_grad);
+  add_input(c, n, (exported_arg){.kind = ARG_TENSOR, .name = n->name});
+  return capture_tensor_new(c, n, &f, requires_grad);
+}
+
+/* Make the placeholder of a leaf; its value in the capture goes to the next of c->leaves. */
+static void input_leaf(capture *c, rush_value v, const char *name, const char *text)
+{
+  fx_node *n = fx_node_new(c->s, c->g, FX_PLACEHOLDER, name, name);
+
+  n->target = n->name;
+  GROW(c->s, c->leaves, c->n_leaves, c->cap_leaves, 16);
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
+    const rush_value made = add_tensor_input(c, v.as.tensor, n, text);
+    c->leaves[c->n_leaves++] = made;
+    return;
+  }
+  fx_val *val = session_alloc_in(c->s, c->mem, sizeof *val);
+  const fx_arg arg = constant_arg(c, v.tag == RUSH_TAG_TENSOR ? value_none() : v);
+  *val = (fx_val){.kind = FX_VAL_CONSTANT, .as.constant = arg};
+  n->val = val;
+  add_input(c, n, (exported_arg){.kind = ARG_CONSTANT, .name = n->name, .constant = arg});
+  c->leaves[c->n_leaves++] = v;
+}
+
+/* Rebuild an argument from the leaves that stand for it. */
+static rush_value rebuilt(capture *c, rush_value v, uint32_t *at)
+{
+  session *s = c->s;
+  rush_value made = v;
+  size_t pos = 0;
+
+  session_enter(s);
+  if (v.tag == RUSH_TAG_LIST) {
+    rush_list *l;
+    session_check(s, list_new(s->cx, v.as.list->elem, v.as.list->n, &l));
+    made = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
+    for (size_t i = 0; i < v.as.list->n; i++)
+      session_check(s, list_append_steal(
+                         s->cx, l, value_retain(rebuilt(c, v.as.list->items[i], at))));
+  } else if (v.tag == RUSH_TAG_TUPLE) {
+    rush_tuple *t;
+    session_check(s, tuple_new(s->cx, v.as.tuple->type, v.as.tuple->n, &t));
+    made = capture_hold(c, value_heap_steal(RUSH_TAG_TUPLE, t));
+    for (size_t i = 0; i < t->n; i++)
+      t->items[i] = value_retain(rebuilt(c, v.as.tuple->items[i], at));
+  } else if (v.tag == RUSH_TAG_DICT) {
+    rush_dict *d;
+    session_check(s, dict_new(s->cx, v.as.dict->key, v.as.dict->value, &d));
+    made = capture_hold(c, value_heap_steal(RUSH_TAG_DICT, d));
+    for (dict_entry *e; (e = dict_next(v.as.dict, &pos)) != NULL;)
+      session_check(s, dict_set_steal(s->cx, d, value_retain(e->key),
+                                      value_retain(rebuilt(c, e->value, at))));
+  } else {
+    made = c->leaves[(*at)++];
+  }
+  session_leave(s);
+  return made;
+}
+
+/* Add the arguments that were given in one way; returns the number of them. */
+static uint32_t add_arguments(capture *c, text_buf *spec, const function *f,
+                              const rush_value *args, uint32_t n_args, capture_given given)
+{
+  uint32_t n = 0;
+
+  for (uint32_t i = function_takes_self(f); i < n_args; i++) {
+    const char *name = f->schema->args[i].name;
+    if (c->options->given && c->options->given[i] != given)
+      continue;
+    if (!c->options->given && given != CAPTURE_BY_POSITION)
+      continue;
+    text_puts(spec, n++ ? ", " : "");
+    visit_tree(c, spec, args[i], name, session_printf(c->s, "L['%s']", name), input_leaf);
+  }
+  return n;
+}
+
+static const char *names_given(capture *c, const function *f, uint32_t n_args)
+{
+  text_buf *out = session_text(c->s);
+  const char *between = "";
+
+  text_putc(out, '[');
+  for (uint32_t i = function_takes_self(f); i < n_args && c->options->given; i++)
+    if (c->options->given[i] == CAPTURE_BY_NAME) {
+      text_puts(out, between);
+      between = ", ";
+      json_quote(out, str_of(f->schema->args[i].name));
+    }
+  text_putc(out, ']');
+  return session_take_text(c->s, out);
+}
+
+static str keep_spec(capture *c, text_buf *spec)
+{
+  return str_of(capture_text(c, session_take_text(c->s, spec)));
+}
+
+static void add_inputs(capture *c, exported_call_entry *root, const function *f,
+                       const rush_value *args, uint32_t n_args)
+{
+  text_buf *spec = session_text(c->s);
+
+  root->arg_names = session_alloc_in(c->s, c->mem, ((size_t)n_args + 1) * sizeof(char *));
+  for (uint32_t i = function_takes_self(f); i < n_args; i++)
+    if (!c->options->given || c->options->given[i])
+      root->arg_names[root->n_arg_names++] = capture_text(c, f->schema->args[i].name);
+  text_puts(spec, "[1, ");
+  begin_node(spec, "tuple", "null");
+  begin_node(spec, "tuple", "null");
+  add_arguments(c, spec, f, args, n_args, CAPTURE_BY_POSITION);
+  text_puts(spec, "]}, ");
+  begin_node(spec, "dict", names_given(c, f, n_args));
+  add_arguments(c, spec, f, args, n_args, CAPTURE_BY_NAME);
+  text_puts(spec, "]}]}]");
+  root->in_spec = keep_spec(c, spec);
+  check_found(c);
+}
+
+/* Return the arguments as the captured code sees them. */
+static rush_value *captured_arguments(capture *c, const function *f, const rush_value *args,
+                                      uint32_t n_args)
+{
+  rush_value *out = session_array(c->s, rush_value, (size_t)n_args + 1);
+  uint32_t at = 0;
+
+  for (uint32_t i = 0; i < n_args; i++)
+    out[i] = args[i];
+  for (int given = CAPTURE_BY_POSITION; given <= CAPTURE_BY_NAME; given++)
+    for (uint32_t i = function_takes_self(f); i < n_args; i++)
+      if (c->options->given ? (int)c->options->given[i] == given : given == CAPTURE_BY_POSITION)
+        out[i] = rebuilt(c, args[i], &at);
+  return out;
+}
+
+/* -- Outputs ----------------------------------------------------------------------------------- */
+
+static void add_output(capture *c, program_output o, fx_arg a)
+{
+  if (c->n_outputs == c->cap_outputs) {
+    uint32_t cap = c->cap_outputs;
+    GROW(c->s, c->outputs, c->n_outputs, c->cap_outputs, 16);
+    GROW(c->s, c->returned, c->n_outputs, cap, 16);
+  }
+  c->outputs[c->n_outputs] = o;
+  c->returned[c->n_outputs++] = a;
+}
+
+static void output_leaf(capture *c, rush_value v, const char *name, const char *text)
+{
+  static const exported_arg_kind kinds[] = {
+    [FX_VAL_INT] = ARG_SYM_INT, [FX_VAL_FLOAT] = ARG_SYM_FLOAT, [FX_VAL_BOOL] = ARG_SYM_BOOL};
+  const capture_number *number = capture_number_of(v);
+  const bool is_tensor = v.tag == RUSH_TAG_TENSOR && v.as.tensor;
+  exported_arg arg = {.kind = ARG_CONSTANT, .name = ""};
+  fx_arg a;
+
+  (void)name;
+  (void)text;
+  a = number || is_tensor ? capture_arg(c, v, NULL)
+                          : constant_arg(c, v.tag == RUSH_TAG_TENSOR ? value_none() : v);
+  if (a.kind == FX_NODE)
+    arg = (exported_arg){.kind = is_tensor ? ARG_TENSOR : kinds[number->kind],
+                         .name = a.as.node->name};
+  else
+    arg.constant = a;
+  add_output(c, (program_output){.kind = EXPORTED_USER_OUTPUT, .arg = arg}, a);
+}
+
+/* Buffers that the code has replaced are outputs before the user's. */
+static void add_written(capture *c)
+{
+  for (uint32_t i = 0; i < c->n_written; i++) {
+    const capture_written *w = &c->written[i];
+    const char *path = table_get(&c->paths, address_key(w->object));
+    const class_attr *a = &w->object->type->cls->attrs[w->slot];
+    const rush_value v = capture_field(c, w->object, w->slot);
+    bool is_last = true;
+    for (uint32_t k = i + 1; k < c->n_written; k++)
+      is_last &= c->written[k].object != w->object || c->written[k].slot != w->slot;
+    if (!path || !a->is_buffer || v.tag != RUSH_TAG_TENSOR || !is_last ||
+        v.as.tensor == w->object->slots[w->slot].as.tensor)
+      continue;
+    const fx_arg arg = capture_arg(c, v, NULL);
+    add_output(c,
+               (program_output){.kind = EXPORTED_BUFFER_MUTATION,
+                                .arg = {.kind = ARG_TENSOR, .name = arg.as.node->name},
+                                .target = capture_text(c, path_of(c, path, a->name))},
+               arg);
+  }
+}
+
+static void add_outputs(capture *c, exported_call_entry *root, rush_value result)
+{
+  text_buf *spec = session_text(c->s);
+  fx_arg *all = session_alloc_in(c->s, c->mem, sizeof *all);
+
+  add_written(c);
+  text_puts(spec, "[1, ");
+  visit_tree(c, spec, result, "", "", output_leaf);
+  text_puts(spec, "]");
+  root->out_spec = keep_spec(c, spec);
+  fx_arg *items = session_alloc_in(c->s, c->mem, ((size_t)c->n_outputs + 1) * sizeof *items);
+  if (c->n_outputs)
+    memcpy(items, c->returned, c->n_outputs * sizeof *items);
+  *all = (fx_arg){.kind = FX_TUPLE, .n = c->n_outputs, .as.items = items};
+  fx_node *out = fx_node_new(c->s, c->g, FX_OUTPUT, "output", "output");
+  out->args = all;
+  out->n_args = 1;
+}
+
+/* -- The program ------------------------------------------------------------------------------- */
+
+/* Put the inputs in the order of their placeholders, which constants were moved to. */
+static void order_inputs(capture *c)
+{
+  program_input *in = session_alloc_in(c->s, c->mem, ((size_t)c->n_inputs + 1) * sizeof *in);
+
+  for (uint32_t i = 0; i < c->n_inputs; i++)
+    if (c->inputs[i].kind != INPUT_USER)
+      in[c->p->n_inputs++] = c->inputs[i];
+  for (uint32_t i = 0; i < c->n_inputs; i++)
+    if (c->inputs[i].kind == INPUT_USER)
+      in[c->p->n_inputs++] = c->inputs[i];
+  c->p->inputs = in;
+}
+
+static void add_calls(capture *c, const exported_call_entry *root)
+{
+  exported_call_entry *calls =
+    session_alloc_in(c->s, c->mem, ((size_t)c->paths.n + 1) * sizeof *calls);
+
+  calls[c->p->n_calls++] = *root;
+  for (uint32_t i = 0; i < c->paths.n; i++)
+    if (*(const char *)c->paths.entries[i].value)
+      calls[c->p->n_calls++] = (exported_call_entry){.fqn = c->paths.entries[i].value};
+  c->p->calls = calls;
+}
+
+static void describe_program(capture *c)
+{
+  static const char *const dialect[] = {"TRAINING"};
+  exported_program *p = c->p;
+
+  p->name = "model";
+  p->place = "the program that was exported";
+  p->major = EXPORT_SCHEMA_MAJOR;
+  p->minor = EXPORT_SCHEMA_MINOR;
+  p->torch_version = "2.13.0";
+  p->dialects = (const char **)(uintptr_t)dialect;
+  p->n_dialects = 1;
+  p->outputs =
+    session_alloc_in(c->s, c->mem, ((size_t)c->n_outputs + 1) * sizeof *p->outputs);
+  if (c->n_outputs)
+    memcpy(p->outputs, c->outputs, c->n_outputs * sizeof *p->outputs);
+  p->n_outputs = c->n_outputs;
+}
+
+static capture *capture_new(session *s, const capture_options *options, table *state)
+{
+  static const capture_options none;
+  capture *c = session_new(s, capture);
+
+  *c = (capture){.s = s, .options = options ? options : &none, .state = state};
+  c->p = exported_program_new(s);
+  c->mem = &c->p->mem;
+  c->p->graph = c->g = session_keep(s, fx_graph_new(s, c->mem));
+  c->env = sym_env_new(s);
+  c->found = session_array(s, int64_t, (size_t)c->options->n_dims + 1);
+  session_table_init(s, &c->tensors);
+  session_table_init(s, &c->paths);
+  session_table_init(s, &c->fields);
+  session_table_init(s, &c->attributes);
+  c->number_nodes = session_new(s, table);
+  session_table_init(s, c->number_nodes);
+  return c;
+}
+
+exported_program *capture_function(session *s, function *f, const rush_value *args,
+                                   uint32_t n_args, const capture_options *options, table *state)
+{
+  capture *c = capture_new(s, options, state);
+  exported_call_entry root = {.fqn = "", .has_signature = true};
+  const bool has_self = function_takes_self(f) && n_args;
+  capture_module module = {.path = "", .class_name = has_self ? f->self->name : ""};
+
+  if (has_self) {
+    add_module(c, args[0].as.object, "", PASS_PARAMETERS);
+    add_module(c, args[0].as.object, "", PASS_BUFFERS);
+    c->module = &module;
+  }
+  add_inputs(c, &root, f, args, n_args);
+  const rush_value result = capture_call(c, f, captured_arguments(c, f, args, n_args), n_args);
+  add_outputs(c, &root, result);
+  capture_finish_numbers(c);
+  order_inputs(c);
+  add_calls(c, &root);
+  describe_program(c);
+  fx_graph_count_users(s, c->p->graph);
+  return c->p;
+}

@@ -1,0 +1,191 @@
+/* export/capture_int.h -- shared by the parts that capture programs (export/capture.h).
+ *
+ *   capture.c         inputs, state, outputs, signature: the program around the graph
+ *   capture_script.c  the evaluator: nodes of functions, branches, loops, calls, objects
+ *   capture_known.c   operators that are computed: on numbers, lists, what is known of tensors
+ *   capture_branch.c  branches on data: torch.cond
+ *   capture_record.c  operators that become nodes
+ *   capture_number.c  symbolic numbers: arithmetic, nodes, what the program says of them
+ *
+ * Values of the captured function are rush_values.  A tensor is represented by its *identity*: a
+ * parameter by itself, anything else by a tensor of no size, which nothing reads; what it stands
+ * for is in `tensors`, by address.  A symbolic number is a value of the custom class of
+ * capture_number.c, in a list of numbers too: no kernel may see it there (capture_known.c). */
+#ifndef RUSH_EXPORT_CAPTURE_INT_H
+#define RUSH_EXPORT_CAPTURE_INT_H
+
+#include "export/capture.h"
+#include "export/exported.h"
+#include "shape/shape.h"
+
+typedef struct capture_tensor {
+  fx_node *node;        /* that has it now */
+  symshape_facts facts;
+  bool requires_grad;
+  bool is_known;        /* a constant of the code: its data may be read */
+} capture_tensor;
+
+typedef struct capture_number {
+  fx_val_kind kind;      /* FX_VAL_INT, FX_VAL_FLOAT, FX_VAL_BOOL */
+  symint i;              /* FX_VAL_INT */
+  const expression *expr; /* the others */
+  fx_node *node;         /* the others: that has it */
+} capture_number;
+
+/* A number of the program that is to be written when all guards are known. */
+typedef struct capture_pending {
+  fx_number *to;
+  symint value;
+} capture_pending;
+
+/* A symbol: the size of an input, or a number that depends on data. */
+typedef struct capture_symbol {
+  const sym_atom *atom;
+  const capture_dim *dim; /* NULL: depends on data */
+  fx_node *source;        /* the tensor that has the size, or the number itself */
+  const char *text;       /* in guards: "L['x'].size()[0]"; NULL: none */
+  int at;                 /* the dimension; -1: the number itself */
+  const expression *expr;
+} capture_symbol;
+
+typedef struct capture_module { /* a module of the program whose calls are being captured */
+  const struct capture_module *outer;
+  const char *path;         /* "layer.0"; "" for the outermost */
+  const char *class_name;
+} capture_module;
+
+typedef struct capture_branch { /* a graph that is being captured inside of another */
+  const struct capture_branch *outer;
+  fx_graph *g;
+  table operands; /* node outside -> its placeholder */
+  const fx_node **used; /* the nodes outside, in the order of their first use */
+  uint32_t n_used, cap_used;
+} capture_branch;
+
+typedef struct capture_written { /* an attribute that the code has set */
+  const rush_object *object;
+  uint32_t slot;
+} capture_written;
+
+typedef struct capture_frame { /* a call that is being evaluated */
+  const struct capture_frame *outer;
+  function *function;
+  const ir_node *at; /* the node being evaluated; NULL: none yet */
+} capture_frame;
+
+typedef struct capture {
+  session *s;
+  exported_program *p;
+  arena *mem;           /* p's */
+  fx_graph *g;          /* that receives nodes */
+  fx_node *first_input; /* of the user; state comes before it; NULL: none yet */
+  sym_env *env;
+  const capture_options *options;
+  int64_t *found;       /* of each of the options' dimensions: 0: no input has it yet */
+  table tensors;        /* identity -> capture_tensor */
+  table paths;          /* object of a module -> its path, "layer.0" */
+  table attributes;     /* tensor of a module that is no parameter and no buffer -> its name */
+  table fields;         /* slot of an object -> rush_value: attributes that were set or copied */
+  table *number_nodes;  /* of g: normal form -> the node that computes it */
+  table *state;         /* name -> rush_tensor */
+  capture_pending *pending;
+  capture_symbol *symbols;
+  program_input *inputs;
+  capture_written *written;
+  rush_value *leaves;       /* of the arguments, as the captured code sees them */
+  program_output *outputs;
+  fx_arg *returned;         /* of the outputs */
+  uint32_t n_pending, cap_pending, n_symbols, cap_symbols, n_inputs, cap_inputs, n_written,
+    cap_written, n_constants, n_leaves, cap_leaves, n_outputs, cap_outputs;
+  capture_branch *branch; /* NULL: g is the program's graph */
+  const capture_module *module;
+  const capture_frame *frame;
+} capture;
+
+/* Leave the session with RUSH_EUNSUPPORTED and the author's line. */
+_Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
+/* Release the value when the session ends; returns it. */
+rush_value capture_hold(capture *c, rush_value v_steal);
+/* Copy a text into the program. */
+const char *capture_text(capture *c, const char *text);
+
+/* -- capture_record.c -------------------------------------------------------------------------- */
+
+/* Make a tensor that a node has; returns its identity. */
+rush_value capture_tensor_new(capture *c, fx_node *n, const symshape_facts *facts,
+                              bool requires_grad);
+/* Return what a tensor stands for; a tensor that is new here becomes a constant of the program. */
+capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t);
+/* Describe a tensor for its node. */
+const fx_val *capture_val(capture *c, const symshape_facts *facts, bool requires_grad);
+/* Facts of a tensor whose sizes are numbers. */
+symshape_facts capture_facts_of(capture *c, const rush_tensor *t);
+/* Call an operator on tensors: adds its node.  results[n_returns] are borrowed from the capture. */
+void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results);
+/* Add a node of g that calls `target` with arguments that are copied; its metadata are those of the
+ * node being evaluated. */
+fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args);
+/* Convert a value to an argument; `t`: the type of the parameter, or NULL. */
+fx_arg capture_arg(capture *c, rush_value v, const type *t);
+/* Add a tensor to the inputs: a parameter, buffer or constant of that name. */
+void capture_add_state(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
+                       bool is_known);
+
+/* -- capture_branch.c -------------------------------------------------------------------------- */
+
+/* Return the node as the graph being captured has it: inside of a branch, one of outside is an
+ * operand. */
+fx_node *capture_use(capture *c, fx_node *n);
+/* Capture a prim::If whose condition depends on data.  run(arg, block, outputs) evaluates a
+ * block. */
+typedef void capture_run(void *arg, const ir_block *b, rush_value *outputs);
+void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_run *run, void *arg,
+                  rush_value *out);
+
+/* -- capture_number.c -------------------------------------------------------------------------- */
+
+/* Return the symbolic number that v is, or NULL. */
+const capture_number *capture_number_of(rush_value v);
+/* True if v is a symbolic number, or has one inside. */
+bool capture_has_number(capture *c, rush_value v);
+/* Return the normal form of an int, known or symbolic. */
+symint capture_symint(rush_value v, sym_env *env);
+static inline bool capture_is_int(rush_value v)
+{
+  const capture_number *n = capture_number_of(v);
+  return v.tag == RUSH_TAG_INT || (n && n->kind == FX_VAL_INT);
+}
+/* Return a number: known, if it is. */
+rush_value capture_int(capture *c, symint e);
+/* Return a number that a node has and that depends on data. */
+rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n);
+/* Return the value without symbolic numbers: each is fixed to what it is now, with a guard. */
+rush_value capture_fix(capture *c, rush_value v);
+/* Return the node that computes a number, or the number, as an argument. */
+fx_arg capture_number_arg(capture *c, rush_value v);
+/* Compute an operator on integers of which some are symbolic; returns false if it is none that is
+ * known here. */
+bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result);
+/* Describe a symbolic size or number when all guards are known. */
+void capture_describe(capture *c, fx_number *to, symint value);
+capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim, fx_node *source,
+                                   int at, const char *text);
+capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a); /* or NULL */
+/* Fill in all numbers, the ranges and the guards of the program. */
+void capture_finish_numbers(capture *c);
+
+/* -- capture_known.c --------------------------------------------------------------------------- */
+
+/* Compute an operator that makes no node; returns false if it is to be recorded. */
+bool capture_known(capture *c, const op *o, const rush_value *args, rush_value *results);
+
+/* -- capture_script.c -------------------------------------------------------------------------- */
+
+/* Evaluate a call; borrowed from the capture. */
+rush_value capture_call(capture *c, function *f, const rush_value *args, uint32_t n_args);
+/* Evaluate a call of an operator. */
+void capture_op(capture *c, const op *o, const rush_value *args, rush_value *results);
+/* Return an attribute as the captured code sees it. */
+rush_value capture_field(capture *c, const rush_object *o, uint32_t slot);
+
+#endif

@@ -1,0 +1,360 @@
+/* export/capture_known.c -- operators that are computed while a program is captured.
+ *
+ * What an operator asks of a tensor beside its data is answered from facts: sizes are symbolic.
+ * Containers are worked on by the operators' own kernels, since these look at no item (their
+ * schemas have a type variable in its place).  Numbers without symbols are computed by kernels,
+ * too; with symbols by capture_number.c, or else each symbol is fixed.  The value of a tensor is
+ * known only of constants of the code; of other tensors it is a number that depends on data. */
+#include "export/capture_int.h"
+
+#include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
+
+static void run_kernel(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  const uint32_t n = o->schema->n_returns;
+
+  session_check(c->s, op_invoke(c->s->cx, o, args, o->schema->n_args, results, n));
+  for (uint32_t i = 0; i < n; i++)
+    capture_hold(c, results[i]);
+}
+
+static bool has_tensor(const rush_value *args, uint32_t n)
+{
+  tensor_walk w = {.values = args, .n = n};
+
+  return tensor_walk_next(&w) != NULL;
+}
+
+static bool returns_tensor(const schema *sc)
+{
+  for (uint32_t i = 0; i < sc->n_returns; i++) {
+    const type *t = sc->returns[i].type;
+    while (t->kind == TYPE_OPTIONAL || t->kind == TYPE_LIST)
+      t = type_elem(t);
+    if (t->kind == TYPE_TENSOR)
+      return true;
+  }
+  return false;
+}
+
+/* True if the operator moves items of containers, whatever they are. */
+static bool is_generic(const schema *sc)
+{
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    if (type_has_vars(sc->args[i].type))
+      return true;
+  return false;
+}
+
+/* -- Sizes ------------------------------------------------------------------------------------- */
+
+static rush_value int_list(capture *c, const symint *values, int n)
+{
+  rush_list *l;
+
+  session_check(c->s, list_new(c->s->cx, type_simple(TYPE_INT), (size_t)n, &l));
+  const rush_value v = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
+  for (int i = 0; i < n; i++)
+    session_check(c->s,
+                  list_append_steal(c->s->cx, l, value_retain(capture_int(c, values[i]))));
+  return v;
+}
+
+/* All of them, or the one that the second argument names. */
+static rush_value some_sizes(capture *c, const op *o, const rush_value *args,
+                             const symint *values, int n)
+{
+  if (o->schema->n_args < 2)
+    return int_list(c, values, n);
+  const rush_value at = capture_fix(c, args[1]);
+  const int64_t i = at.tag == RUSH_TAG_INT ? index_wrap(at.as.i, (size_t)n) : -1;
+  if (i < 0 || i >= n)
+    session_fail_status(c->s, RUSH_ERAISED, "IndexError", NULL,
+                        "Dimension out of range (expected to be in range of [%d, %d], but got "
+                        "%lld)",
+                        n ? -n : -1, n ? n - 1 : 0,
+                        (long long)(at.tag == RUSH_TAG_INT ? at.as.i : 0));
+  return capture_int(c, values[i]);
+}
+
+static symint n_elements(capture *c, const symshape_facts *f)
+{
+  symint n = sym_const(c->env, 1);
+
+  for (int i = 0; i < f->n_dims; i++)
+    n = sym_mul(c->env, n, f->sizes[i]);
+  return n;
+}
+
+static bool is_row_major(capture *c, const symshape_facts *f)
+{
+  symint dense = sym_const(c->env, 1);
+
+  for (int i = f->n_dims; i-- > 0;) {
+    if (sym_known(c->env, sym_eq(c->env, f->sizes[i], sym_const(c->env, 1))) == 1)
+      continue;
+    if (!sym_decide(c->env, sym_eq(c->env, f->strides[i], dense)))
+      return false;
+    dense = sym_mul(c->env, dense, f->sizes[i]);
+  }
+  return true;
+}
+
+/* Answer what is asked of a tensor's sizes; returns false if it is something else. */
+static bool size_query(capture *c, const op *o, const rush_value *args, rush_value *result)
+{
+  if (args[0].tag != RUSH_TAG_TENSOR || !args[0].as.tensor)
+    return false;
+  const symshape_facts *f = &capture_tensor_of(c, args[0].as.tensor)->facts;
+  switch (o->name_key) {
+  case OPN_SIZE:
+    *result = some_sizes(c, o, args, f->sizes, f->n_dims);
+    return true;
+  case OPN_STRIDE:
+    *result = some_sizes(c, o, args, f->strides, f->n_dims);
+    return true;
+  case OPN_DIM:
+    *result = value_int(f->n_dims);
+    return true;
+  case OPN_LEN:
+    if (f->n_dims == 0)
+      capture_fail(c, "len() of a 0-d tensor");
+    *result = capture_int(c, f->sizes[0]);
+    return true;
+  case OPN_NUMEL:
+    *result = capture_int(c, n_elements(c, f));
+    return true;
+  case OPN_STORAGE_OFFSET:
+    *result = capture_int(c, f->offset);
+    return true;
+  case OPN_IS_CONTIGUOUS:
+    if (o->schema->n_args > 1 && args[1].tag == RUSH_TAG_INT && args[1].as.i > 0)
+      capture_fail(c, "is_contiguous with a memory format cannot be exported");
+    *result = value_bool(is_row_major(c, f));
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* True for what is asked of a tensor beside sizes and data: its identity answers. */
+static bool is_property(uint32_t name)
+{
+  static const uint16_t names[] = {
+    OPN_PRIM__DTYPE,        OPN_PRIM__DEVICE,     OPN_PRIM__LAYOUT,       OPN_PRIM__IS_CPU,
+    OPN_PRIM__IS_CUDA,      OPN_PRIM__IS_IPU,     OPN_PRIM__IS_MAIA,      OPN_PRIM__IS_META,
+    OPN_PRIM__IS_MKLDNN,    OPN_PRIM__IS_MPS,     OPN_PRIM__IS_MTIA,      OPN_PRIM__IS_NESTED,
+    OPN_PRIM__IS_QUANTIZED, OPN_PRIM__IS_SPARSE,  OPN_PRIM__IS_SPARSE_CSR, OPN_PRIM__IS_VULKAN,
+    OPN_PRIM__IS_XLA,       OPN_PRIM__IS_XPU,     OPN_PRIM__ITEMSIZE,     OPN_PRIM__REQUIRES_GRAD,
+    OPN_PRIM__ID,           OPN___IS__,           OPN___ISNOT__,          OPN_IS_FLOATING_POINT,
+    OPN_IS_COMPLEX,         OPN_IS_SIGNED,        OPN_ELEMENT_SIZE,       OPN_GET_DEVICE,
+    OPN_IS_CONJ,            OPN_IS_NEG,           OPN_IS_INFERENCE,       OPN_IS_LEAF,
+    OPN_IS_PINNED,          OPN_PRIM__TYPE,       OPN_PRIM__NAME};
+
+  for (size_t i = 0; i < COUNT_OF(names); i++)
+    if (names[i] == name)
+      return true;
+  return false;
+}
+
+/* -- The value of a tensor --------------------------------------------------------------------- */
+
+static bool reads_value(uint32_t name)
+{
+  return name == OPN_ITEM || name == OPN__LOCAL_SCALAR_DENSE || name == OPN_INT ||
+         name == OPN_FLOAT || name == OPN_BOOL || name == OPN_INTIMPLICIT ||
+         name == OPN_FLOATIMPLICIT || name == OPN_SCALARIMPLICIT || name == OPN_IS_NONZERO;
+}
+
+/* Return x != 0 as a tensor. */
+static rush_value not_zero(capture *c, rush_value x)
+{
+  const op *ne = session_op_find(c->s, STR("aten::ne"), STR("Scalar"));
+  const rush_value args[] = {x, value_int(0)};
+  rush_value made;
+
+  capture_record(c, ne, args, &made);
+  return made;
+}
+
+/* Make a number of the value of a tensor of one element. */
+static rush_value read_value(capture *c, const op *o, rush_value x)
+{
+  int dtype = capture_tensor_of(c, x.as.tensor)->facts.dtype;
+  const bool as_bool = o->name_key == OPN_BOOL || o->name_key == OPN_IS_NONZERO;
+  const bool as_int = o->name_key == OPN_INT || o->name_key == OPN_INTIMPLICIT;
+
+  if (as_bool && dtype != RUSH_BOOL) {
+    x = not_zero(c, x);
+    dtype = RUSH_BOOL;
+  }
+  if (dtype_is_complex(dtype) || (as_int && dtype_is_float(dtype)) ||
+      (o->name_key == OPN_FLOAT && !dtype_is_float(dtype)))
+    capture_fail(c, "%s of a %s tensor that depends on data cannot be exported", o->schema->name,
+                 dtype_name(dtype));
+  const fx_arg arg = capture_arg(c, x, NULL);
+  fx_node *n = capture_node(c, "torch.ops.aten.item.default", &arg, 1);
+  return capture_fresh(c,
+                       dtype == RUSH_BOOL        ? FX_VAL_BOOL
+                       : dtype_is_float(dtype) ? FX_VAL_FLOAT
+                                               : FX_VAL_INT,
+                       n);
+}
+
+static bool are_known(capture *c, const rush_value *args, uint32_t n)
+{
+  tensor_walk w = {.values = args, .n = n};
+  const rush_tensor *t;
+
+  while ((t = tensor_walk_next(&w)) != NULL)
+    if (!capture_tensor_of(c, t)->is_known)
+      return false;
+  return true;
+}
+
+/* -- Tensors from values ----------------------------------------------------------------------- */
+
+static rush_value copy_of(capture *c, rush_value constant)
+{
+  const op *clone = session_op_find(c->s, STR("aten::clone"), STR(""));
+  const rush_value args[] = {constant, value_none()};
+  rush_value made;
+
+  capture_record(c, clone, args, &made);
+  return made;
+}
+
+/* A tensor of known values is a constant, copied where the code makes it; of a symbolic number, it
+ * is made by scalar_tensor. */
+static bool make_tensor(capture *c, const op *o, const rush_value *args, rush_value *result)
+{
+  const capture_number *n = capture_number_of(args[0]);
+
+  if (n) {
+    const op *make = session_op_find(c->s, STR("aten::scalar_tensor"), STR(""));
+    rush_value all[5] = {args[0], value_int(n->kind == FX_VAL_INT ? RUSH_INT64 : RUSH_FLOAT32)};
+    for (uint32_t i = 1; i < o->schema->n_args && i < 3; i++)
+      if (!value_is_none(args[i]))
+        all[i == 1 ? 1 : 3] = args[i];
+    all[2] = value_none();
+    all[3] = all[3].tag ? all[3] : value_none();
+    all[4] = value_none();
+    capture_record(c, make, all, result);
+    return true;
+  }
+  rush_value *fixed = session_array(c->s, rush_value, (size_t)o->schema->n_args + 1);
+  for (uint32_t i = 0; i < o->schema->n_args; i++)
+    fixed[i] = capture_fix(c, args[i]);
+  run_kernel(c, o, fixed, result);
+  result->as.tensor->h.flags &= (uint8_t)~TENSOR_WRAPPED_NUMBER;
+  *result = copy_of(c, *result);
+  return true;
+}
+
+/* x.to() with arguments by kind, which only TorchScript has: as the overload that PyTorch has. */
+static bool convert(capture *c, const op *o, const rush_value *args, rush_value *result)
+{
+  const schema *sc = o->schema;
+  rush_value device = value_none(), dtype = value_none(), all[6];
+  uint32_t at = 1;
+
+  if (strncmp(sc->overload, "prim_", 5) != 0)
+    return false;
+  if (strcmp(sc->overload, "prim_Device") == 0)
+    device = args[at++];
+  if (strcmp(sc->overload, "prim_other") != 0)
+    dtype = args[at++];
+  if (value_is_none(dtype))
+    dtype = value_int(capture_tensor_of(c, args[0].as.tensor)->facts.dtype);
+  const bool has_device = !value_is_none(device);
+  const op *to = session_op_find(c->s, STR("aten::to"), has_device ? STR("device") : STR("dtype"));
+  rush_value *p = all;
+  *p++ = args[0];
+  if (has_device)
+    *p++ = device;
+  *p++ = dtype;
+  *p++ = args[at];
+  *p++ = args[at + 1];
+  *p++ = value_none();
+  capture_record(c, to, all, result);
+  return true;
+}
+
+/* -- All of them ------------------------------------------------------------------------------- */
+
+/* Operators that have a meaning of their own here. */
+static bool special(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  const uint32_t n = o->schema->n_args;
+
+  switch (o->name_key) {
+  case OPN_WAIT: /* tasks were evaluated where they began */
+    results[0] = args[0];
+    return true;
+  case OPN_WARN:
+  case OPN_PRIM__PRINT:
+    return true;
+  case OPN_TENSOR:
+  case OPN_AS_TENSOR:
+  case OPN_PRIM__NUMTOTENSOR:
+    return !has_tensor(args, n) && make_tensor(c, o, args, results);
+  case OPN_TO:
+    return convert(c, o, args, results);
+  default:
+    return false;
+  }
+}
+
+static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  const uint32_t n = o->schema->n_args;
+
+  if (size_query(c, o, args, results))
+    return true;
+  if (is_generic(o->schema) || is_property(o->name_key)) {
+    run_kernel(c, o, args, results);
+    return true;
+  }
+  if (returns_tensor(o->schema))
+    return false;
+  if (are_known(c, args, n)) {
+    run_kernel(c, o, args, results);
+    return true;
+  }
+  if (reads_value(o->name_key) && args[0].tag == RUSH_TAG_TENSOR) {
+    results[0] = read_value(c, o, args[0]);
+    return true;
+  }
+  return false;
+}
+
+static bool without_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  const uint32_t n = o->schema->n_args;
+  rush_value *fixed = session_array(c->s, rush_value, (size_t)n + 1);
+  bool has_number = false;
+
+  if (returns_tensor(o->schema))
+    return false;
+  for (uint32_t i = 0; i < n; i++)
+    has_number |= capture_has_number(c, args[i]);
+  if (!has_number || is_generic(o->schema)) {
+    run_kernel(c, o, args, results);
+    return true;
+  }
+  if (capture_arithmetic(c, o, args, results))
+    return true;
+  for (uint32_t i = 0; i < n; i++)
+    fixed[i] = capture_fix(c, args[i]);
+  run_kernel(c, o, fixed, results);
+  return true;
+}
+
+bool capture_known(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  if (special(c, o, args, results))
+    return true;
+  return has_tensor(args, o->schema->n_args) ? on_tensors(c, o, args, results)
+                                             : without_tensors(c, o, args, results);
+}

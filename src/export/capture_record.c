@@ -1,0 +1,611 @@
+/* export/capture_record.c -- operators that become nodes: arguments as torch.export has them (what
+ * equals its default at the end is left out), results by the operator's shape rule over symbols,
+ * metadata from the place in the captured code. */
+#include "export/capture_int.h"
+
+#include <math.h>
+
+#include "base/grow.h"
+#include "formats/json.h"
+#include "ops/call/lookup.h"
+#include "ops/call/shape.h"
+
+/* -- Memory ------------------------------------------------------------------------------------ */
+
+rush_value capture_hold(capture *c, rush_value v)
+{
+  session_defer_value(c->s, v);
+  return v;
+}
+
+static void *keep_array(capture *c, size_t n, size_t item)
+{
+  return session_alloc_in(c->s, c->mem, (n + 1) * item);
+}
+
+static const char *keep_str(capture *c, str text)
+{
+  char *copy = keep_array(c, text.len, 1);
+
+  if (text.len)
+    memcpy(copy, text.p, text.len);
+  return copy;
+}
+
+const char *capture_text(capture *c, const char *text) { return keep_str(c, str_of(text)); }
+
+/* -- Where a node comes from ------------------------------------------------------------------- */
+
+/* Append `File "net.py", line 12, in forward` and the line's text. */
+static void add_line(text_buf *out, const source *src, uint32_t offset, const char *in)
+{
+  uint32_t line, column, start = offset < src->len ? offset : (uint32_t)src->len, end;
+
+  source_position(src, start, &line, &column);
+  while (start > 0 && src->text[start - 1] != '\n')
+    start--;
+  while (start < src->len && (src->text[start] == ' ' || src->text[start] == '\t'))
+    start++;
+  for (end = start; end < src->len && src->text[end] != '\n';)
+    end++;
+  text_printf(out, "%sFile \"%s\", line %u, in %s\n    %.*s", out->len ? "\n" : "",
+              src->name ? src->name : "<string>", line, in, (int)(end - start), src->text + start);
+}
+
+static void add_frames(capture *c, text_buf *out, const capture_frame *f)
+{
+  source_range from;
+  source *src;
+
+  if (!f)
+    return;
+  session_enter(c->s);
+  add_frames(c, out, f->outer);
+  session_leave(c->s);
+  const program *p = f->function->program;
+  if (!f->at || !f->at->range.src || f->function->is_builtin)
+    return;
+  if (p->original && p->original(c->s->cx, f->function->program, &f->at->range, &from, &src)) {
+    add_line(out, src, from.start, f->function->name);
+    source_release(src);
+  } else {
+    add_line(out, f->at->range.src, f->at->range.start, f->function->name);
+  }
+}
+
+/* Append "L__self__,,Net;L__self__layer,layer,Linear", outermost first. */
+static void add_modules(capture *c, text_buf *out, const capture_module *m)
+{
+  static const char package[] = "__torch__.";
+  const size_t n = sizeof package - 1;
+
+  if (!m)
+    return;
+  session_enter(c->s);
+  add_modules(c, out, m->outer);
+  session_leave(c->s);
+  text_puts(out, out->len ? ";L__self__" : "L__self__");
+  for (const char *p = m->path; *p; p++)
+    text_putc(out, *p == '.' ? '_' : *p);
+  text_printf(out, ",%s,%s", m->path,
+              strncmp(m->class_name, package, n) == 0 ? m->class_name + n : m->class_name);
+}
+
+static str metadata_here(capture *c)
+{
+  text_buf *out = session_text(c->s), *part = session_text(c->s);
+
+  add_frames(c, part, c->frame);
+  text_puts(out, "{\"stack_trace\": ");
+  json_quote(out, str_of(session_take_text(c->s, part)));
+  part = session_text(c->s);
+  add_modules(c, part, c->module);
+  text_puts(out, ", \"nn_module_stack\": ");
+  json_quote(out, str_of(session_take_text(c->s, part)));
+  text_putc(out, '}');
+  return str_of(capture_text(c, session_take_text(c->s, out)));
+}
+
+/* Return what a node is called by what it calls: "add" of "torch.ops.aten.add.Tensor", as PyTorch
+ * calls it; symbolic sizes keep their overload. */
+static const char *node_name(capture *c, const char *target)
+{
+  const char *name = fx_target_name(c->s, target);
+  const char *last = strrchr(target, '.');
+  const size_t n = last ? strlen(last + 1) : 0, len = strlen(name);
+
+  if (strncmp(target, "torch.ops.", 10) != 0 || strncmp(target, "torch.ops.higher_order.", 23) == 0)
+    return name;
+  if (strncmp(target, "torch.ops.aten.sym_", 19) == 0)
+    return session_printf(c->s, "%.*s_%s", (int)(len - n - 1), name, last + 1);
+  return session_strndup(c->s, name, len - n - 1);
+}
+
+fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args)
+{
+  fx_node *n = fx_node_new(c->s, c->g, FX_CALL_FUNCTION, capture_text(c, target),
+                           node_name(c, target));
+  fx_arg *copy = keep_array(c, n_args, sizeof *copy);
+
+  if (n_args)
+    memcpy(copy, args, n_args * sizeof *copy);
+  n->args = copy;
+  n->n_args = n_args;
+  n->metadata = metadata_here(c);
+  session_poll(c->s);
+  return n;
+}
+
+/* -- Tensors ----------------------------------------------------------------------------------- */
+
+symshape_facts capture_facts_of(capture *c, const rush_tensor *t)
+{
+  symshape_facts f = {.dtype = t->dtype,
+                      .flags = t->h.flags & TENSOR_WRAPPED_NUMBER ? SHAPE_WRAPPED : 0,
+                      .n_dims = t->n_dims,
+                      .alias = -1,
+                      .offset = sym_const(c->env, t->offset)};
+
+  f.sizes = session_array(c->s, symint, 2 * (size_t)t->n_dims + 1);
+  f.strides = f.sizes + t->n_dims;
+  for (int i = 0; i < t->n_dims; i++) {
+    f.sizes[i] = sym_const(c->env, t->sizes[i]);
+    f.strides[i] = sym_const(c->env, t->strides[i]);
+  }
+  return f;
+}
+
+static const fx_number *describe_all(capture *c, const symint *values, int n)
+{
+  fx_number *out = keep_array(c, (size_t)n, sizeof *out);
+
+  for (int i = 0; i < n; i++)
+    capture_describe(c, &out[i], values[i]);
+  return out;
+}
+
+const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_grad)
+{
+  fx_tensor *t = keep_array(c, 1, sizeof *t);
+  fx_val *v = keep_array(c, 1, sizeof *v);
+
+  *t = (fx_tensor){.dtype = f->dtype,
+                   .requires_grad = requires_grad,
+                   .n_dims = (uint32_t)f->n_dims,
+                   .n_strides = (uint32_t)f->n_dims,
+                   .device = "cpu"};
+  t->sizes = describe_all(c, f->sizes, f->n_dims);
+  t->strides = describe_all(c, f->strides, f->n_dims);
+  capture_describe(c, &t->offset, f->offset);
+  *v = (fx_val){.kind = FX_VAL_TENSOR, .as.tensor = t};
+  return v;
+}
+
+static capture_tensor *add_tensor(capture *c, const rush_tensor *identity, fx_node *n,
+                                  const symshape_facts *facts, bool requires_grad)
+{
+  capture_tensor *t = session_new(c->s, capture_tensor);
+
+  *t = (capture_tensor){.node = n, .facts = *facts, .requires_grad = requires_grad};
+  session_table_put(c->s, &c->tensors, address_key(identity), t);
+  return t;
+}
+
+rush_value capture_tensor_new(capture *c, fx_node *n, const symshape_facts *facts,
+                              bool requires_grad)
+{
+  rush_tensor *t;
+
+  session_check(c->s, tensor_new(c->s->cx, facts->dtype, 0, NULL, &t));
+  const rush_value v = capture_hold(c, value_tensor_steal(t));
+  memset(t->data, 0, dtype_bytes(t->dtype)); /* whatever may print it */
+  t->h.flags |= requires_grad ? TENSOR_REQUIRES_GRAD : 0;
+  add_tensor(c, t, n, facts, requires_grad);
+  return v;
+}
+
+void capture_add_state(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
+                       bool is_known)
+{
+  static const char *const prefixes[] = {
+    [INPUT_PARAMETER] = "p", [INPUT_BUFFER] = "b", [INPUT_TENSOR_CONSTANT] = "c"};
+  char *node_name = session_printf(c->s, "%s_%s", prefixes[kind], name);
+  const bool requires_grad = t->h.flags & TENSOR_REQUIRES_GRAD;
+  const symshape_facts facts = capture_facts_of(c, t);
+
+  for (char *p = node_name; *p; p++)
+    *p = *p == '.' ? '_' : *p;
+  fx_node *n = fx_node_new(c->s, c->p->graph, FX_PLACEHOLDER, node_name, node_name);
+  n->target = n->name;
+  n->val = capture_val(c, &facts, requires_grad);
+  if (c->first_input)
+    fx_node_move_before(n, c->first_input);
+  add_tensor(c, t, n, &facts, requires_grad)->is_known = is_known;
+  GROW(c->s, c->inputs, c->n_inputs, c->cap_inputs, 32);
+  c->inputs[c->n_inputs++] =
+    (program_input){.kind = kind,
+                    .is_persistent = kind == INPUT_BUFFER,
+                    .arg = {.kind = ARG_TENSOR, .name = n->name},
+                    .target = capture_text(c, name)};
+  session_table_put(c->s, c->state, str_of(c->inputs[c->n_inputs - 1].target), t);
+}
+
+capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t)
+{
+  capture_tensor *known = table_get(&c->tensors, address_key(t));
+
+  if (known)
+    return known;
+  const char *name = table_get(&c->attributes, address_key(t));
+  if (!name)
+    name = session_printf(c->s, "lifted_tensor_%u", c->n_constants++);
+  capture_add_state(c, INPUT_TENSOR_CONSTANT, name, (rush_tensor *)(uintptr_t)t, true);
+  return table_get(&c->tensors, address_key(t));
+}
+
+/* -- Arguments --------------------------------------------------------------------------------- */
+
+static const type *of_optional(const type *t)
+{
+  while (t && t->kind == TYPE_OPTIONAL)
+    t = type_elem(t);
+  return t;
+}
+
+static fx_arg int_arg(int64_t i, const type *t)
+{
+  fx_arg a = fx_arg_int(i);
+
+  if (t && t->kind == TYPE_SCALAR_TYPE)
+    a.kind = FX_DTYPE;
+  else if (t && t->kind == TYPE_LAYOUT)
+    a.kind = FX_LAYOUT;
+  else if (t && t->kind == TYPE_MEMORY_FORMAT)
+    a.kind = FX_MEMORY_FORMAT;
+  else if (t && t->kind == TYPE_FLOAT)
+    a = (fx_arg){.kind = FX_FLOAT, .as.f = (double)i};
+  return a;
+}
+
+static fx_arg items_arg(capture *c, const rush_value *items, size_t n, bool is_tuple,
+                        const type *item)
+{
+  fx_arg *out = keep_array(c, n, sizeof *out);
+
+  session_enter(c->s);
+  for (size_t i = 0; i < n; i++)
+    out[i] = capture_arg(c, items[i], item);
+  session_leave(c->s);
+  return (fx_arg){.kind = is_tuple ? FX_TUPLE : FX_LIST, .n = (uint32_t)n, .as.items = out};
+}
+
+static fx_arg complex_arg(capture *c, const complex_box *z)
+{
+  double *parts = keep_array(c, 2, sizeof *parts);
+
+  parts[0] = z->re;
+  parts[1] = z->im;
+  return (fx_arg){.kind = FX_COMPLEX, .as.complex = parts};
+}
+
+static fx_arg device_arg(capture *c, rush_value v)
+{
+  const int32_t index = value_device_index(v);
+  const char *kind = device_kind_name(value_device_kind(v));
+  const char *text = index < 0 ? session_strdup(c->s, kind ? kind : "cpu")
+                               : session_printf(c->s, "%s:%d", kind ? kind : "cpu", index);
+
+  return (fx_arg){.kind = FX_DEVICE, .as.text = capture_text(c, text)};
+}
+
+fx_arg capture_arg(capture *c, rush_value v, const type *t)
+{
+  t = of_optional(t);
+  if (capture_number_of(v))
+    return capture_number_arg(c, v);
+  switch (v.tag) {
+  case RUSH_TAG_NONE:
+    return (fx_arg){.kind = FX_NONE};
+  case RUSH_TAG_TENSOR:
+    return v.as.tensor ? fx_arg_node(capture_use(c, capture_tensor_of(c, v.as.tensor)->node))
+                       : (fx_arg){.kind = FX_NONE};
+  case RUSH_TAG_BOOL:
+    return (fx_arg){.kind = FX_BOOL, .as.b = v.as.b};
+  case RUSH_TAG_INT:
+    return int_arg(v.as.i, t);
+  case RUSH_TAG_FLOAT:
+    return (fx_arg){.kind = FX_FLOAT, .as.f = v.as.d};
+  case RUSH_TAG_COMPLEX:
+    return complex_arg(c, value_complex(v));
+  case RUSH_TAG_STRING:
+    return (fx_arg){.kind = FX_STRING,
+                    .n = (uint32_t)v.as.string->len,
+                    .as.text = keep_str(c, value_str(v))};
+  case RUSH_TAG_DEVICE:
+    return device_arg(c, v);
+  case RUSH_TAG_LIST:
+    return items_arg(c, v.as.list->items, v.as.list->n, false,
+                     t && t->kind == TYPE_LIST ? type_elem(t) : NULL);
+  case RUSH_TAG_TUPLE:
+    return items_arg(c, v.as.tuple->items, v.as.tuple->n, true, NULL);
+  default:
+    capture_fail(c, "a value of this kind cannot be an argument in an exported program");
+  }
+}
+
+/* True if a value is the default; tensors and objects never are. */
+static bool is_default(const schema_arg *a, rush_value v)
+{
+  const rush_value d = a->default_value;
+
+  if (!a->has_default || v.tag != d.tag)
+    return false;
+  switch (v.tag) {
+  case RUSH_TAG_NONE:
+    return true;
+  case RUSH_TAG_BOOL:
+    return v.as.b == d.as.b;
+  case RUSH_TAG_INT:
+  case RUSH_TAG_DEVICE:
+    return v.as.i == d.as.i;
+  case RUSH_TAG_FLOAT:
+    return v.as.d == d.as.d;
+  case RUSH_TAG_STRING:
+    return str_eq(value_str(v), value_str(d));
+  case RUSH_TAG_LIST:
+    if (v.as.list->n != d.as.list->n)
+      return false;
+    for (size_t i = 0; i < v.as.list->n; i++)
+      if (v.as.list->items[i].tag != RUSH_TAG_INT || d.as.list->items[i].tag != RUSH_TAG_INT ||
+          v.as.list->items[i].as.i != d.as.list->items[i].as.i)
+        return false;
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Add the node of a call: arguments by position up to the last that is not its default, then by
+ * name.  Nodes of symbolic numbers among them come first. */
+static fx_node *add_call(capture *c, const op *o, const char *target, const rush_value *args)
+{
+  const schema *sc = o->schema;
+  uint32_t n_pos = 0, last = 0, n_named = 0;
+
+  while (n_pos < sc->n_args && !sc->args[n_pos].kwarg_only)
+    n_pos++;
+  for (uint32_t i = 0; i < n_pos; i++)
+    last = is_default(&sc->args[i], args[i]) ? last : i + 1;
+  fx_arg *pos = session_array(c->s, fx_arg, (size_t)last + 1);
+  fx_named *named = keep_array(c, sc->n_args - n_pos, sizeof *named);
+  for (uint32_t i = 0; i < last; i++)
+    pos[i] = capture_arg(c, args[i], sc->args[i].type);
+  for (uint32_t i = n_pos; i < sc->n_args; i++)
+    if (!is_default(&sc->args[i], args[i]))
+      named[n_named++] =
+        (fx_named){str_of(sc->args[i].name), capture_arg(c, args[i], sc->args[i].type)};
+  fx_node *n = capture_node(c, target, pos, last);
+  n->kwargs = named;
+  n->n_kwargs = n_named;
+  return n;
+}
+
+/* -- Shapes ------------------------------------------------------------------------------------ */
+
+/* Read an argument for the rule: tensors as facts, ints as symints. */
+static void read_argument(capture *c, rush_value v, symshape_arg *out)
+{
+  const bool is_list = v.tag == RUSH_TAG_LIST;
+  const rush_value *items = is_list ? v.as.list->items : &v;
+  const size_t n = is_list ? v.as.list->n : 1;
+  bool tensors = n > 0, ints = n > 0;
+
+  for (size_t i = 0; i < n; i++) {
+    tensors &= items[i].tag == RUSH_TAG_TENSOR || (is_list && items[i].tag == RUSH_TAG_NONE);
+    ints &= capture_is_int(items[i]);
+  }
+  out->value = v;
+  out->n = tensors || ints ? (uint32_t)n : 0;
+  if (tensors)
+    out->tensors = session_array(c->s, symshape_facts, n);
+  if (ints)
+    out->ints = session_array(c->s, symint, n);
+  for (size_t i = 0; i < out->n; i++)
+    if (ints)
+      out->ints[i] = capture_symint(items[i], c->env);
+    else if (items[i].tag == RUSH_TAG_TENSOR && items[i].as.tensor)
+      out->tensors[i] = capture_tensor_of(c, items[i].as.tensor)->facts;
+    else
+      out->tensors[i] = (symshape_facts){.dtype = DTYPE_NONE, .alias = -1};
+}
+
+/* What a rule reads of an argument beside tensors and ints: an int in the place of a symbol. */
+static rush_value plain_value(rush_value v)
+{
+  const capture_number *n = capture_number_of(v);
+  int64_t hint = 1;
+
+  if (!n)
+    return v;
+  if (n->kind == FX_VAL_INT && !sym_hint(n->i, &hint))
+    hint = 1;
+  return n->kind == FX_VAL_FLOAT  ? value_float(1)
+         : n->kind == FX_VAL_BOOL ? value_bool(false)
+                                  : value_int(hint);
+}
+
+static void apply_rule(capture *c, const op *o, const rush_value *args, symshape_call *call)
+{
+  const schema *sc = o->schema;
+
+  *call = (symshape_call){.schema = sc};
+  call->args = session_array(c->s, symshape_arg, (size_t)sc->n_args + 1);
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    read_argument(c, args[i], &call->args[i]);
+    call->args[i].value = plain_value(args[i]);
+  }
+  op_symshape(c->s, c->env, o, call);
+}
+
+/* True if some argument requires a gradient, and results may have one. */
+static bool wants_grad(capture *c, const op *o, const rush_value *args)
+{
+  tensor_walk w = {.values = args, .n = o->schema->n_args};
+  const rush_tensor *t;
+
+  if (o->effects & OP_NO_GRAD || !c->s->cx->grad_mode)
+    return false;
+  while ((t = tensor_walk_next(&w)) != NULL)
+    if (capture_tensor_of(c, t)->requires_grad)
+      return true;
+  return false;
+}
+
+/* -- Results ----------------------------------------------------------------------------------- */
+
+typedef struct recorded {
+  capture *c;
+  const op *o;
+  const rush_value *args;
+  symshape_call call;
+  uint32_t at; /* the next of call.results */
+  bool requires_grad;
+} recorded;
+
+static bool grad_of(const recorded *r, const symshape_facts *f)
+{
+  return r->requires_grad && (dtype_is_float(f->dtype) || dtype_is_complex(f->dtype));
+}
+
+/* Sizes that depend on data are symbols, which the node has from here on. */
+static void name_sizes(capture *c, const symshape_facts *f, fx_node *n)
+{
+  for (int i = 0; i < f->n_dims; i++) {
+    const symint e = f->sizes[i];
+    const sym_atom *a = e->n_terms == 1 ? e->terms[0].atoms[0] : NULL;
+    if (a && e->k == 0 && e->terms[0].coef == 1 && e->terms[0].degree == 1 &&
+        a->kind == SYM_SYMBOL && !a->backed && !capture_symbol_of(c, a))
+      capture_symbol_add(c, e, NULL, n, i, NULL);
+  }
+}
+
+/* Make the tensor of a result, which `n` has.  What was written to is the argument itself. */
+static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n)
+{
+  capture *c = r->c;
+  const bool is_write = f->flags & SHAPE_ITSELF && f->alias >= 0 &&
+                        r->o->schema->args[f->alias].is_write;
+
+  name_sizes(c, f, n);
+  n->val = capture_val(c, f, grad_of(r, f));
+  if (!is_write || r->args[f->alias].tag != RUSH_TAG_TENSOR)
+    return capture_tensor_new(c, n, f, grad_of(r, f));
+  capture_tensor *t = capture_tensor_of(c, r->args[f->alias].as.tensor);
+  if (t->node->graph != c->g)
+    capture_fail(c, "a branch on data writes to a tensor of outside, which torch.cond does not "
+                    "allow");
+  t->facts = *f;
+  t->node = n;
+  t->is_known = false;
+  return r->args[f->alias];
+}
+
+static fx_node *item_node(capture *c, fx_node *of, uint32_t i)
+{
+  const fx_arg args[] = {fx_arg_node(of), fx_arg_int(i)};
+
+  return capture_node(c, "_operator.getitem", args, 2);
+}
+
+static const symshape_facts *next_result(recorded *r, uint32_t result)
+{
+  if (r->at >= r->call.n_results || r->call.results[r->at]->result != result)
+    return NULL;
+  return r->call.results[r->at++];
+}
+
+/* Make the list of tensors of result i, and the nodes of its items; `of` has the list. */
+static rush_value bind_list(recorded *r, uint32_t result, fx_node *of)
+{
+  capture *c = r->c;
+  const symshape_facts *f;
+  const fx_val **items = keep_array(c, r->call.n_results, sizeof *items);
+  fx_val *v = keep_array(c, 1, sizeof *v);
+  rush_list *l;
+
+  session_check(c->s, list_new(c->s->cx, type_simple(TYPE_TENSOR), r->call.n_results, &l));
+  const rush_value list = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
+  *v = (fx_val){.kind = FX_VAL_LIST, .as.items = items};
+  of->val = v;
+  while ((f = next_result(r, result)) != NULL) {
+    fx_node *n = item_node(c, of, v->n);
+    const rush_value t = bind_tensor(r, f, n);
+    items[v->n++] = n->val;
+    session_check(c->s, list_append_steal(c->s->cx, l, value_retain(t)));
+  }
+  return list;
+}
+
+/* Return the result of kind `t` that a node has. */
+static rush_value bind_result(recorded *r, uint32_t i, fx_node *n)
+{
+  const type *t = r->o->schema->returns[i].type;
+
+  if (t->kind == TYPE_LIST && type_is(type_elem(t), TYPE_TENSOR))
+    return bind_list(r, i, n);
+  const symshape_facts *f = next_result(r, i);
+  if (f && f->dtype != DTYPE_NONE)
+    return bind_tensor(r, f, n);
+  if (f) {
+    n->returns_none = true;
+    return value_none();
+  }
+  capture_fail(r->c, "%s has a result that its shape rule does not know", r->o->schema->name);
+}
+
+/* Several results: each has a node behind the call's. */
+static void bind_results(recorded *r, fx_node *n, rush_value *results)
+{
+  const uint32_t n_results = r->o->schema->n_returns;
+  const fx_val **items = keep_array(r->c, n_results, sizeof *items);
+  fx_val *v = keep_array(r->c, 1, sizeof *v);
+
+  *v = (fx_val){.kind = FX_VAL_LIST, .is_tuple = true, .n = n_results, .as.items = items};
+  n->val = v;
+  for (uint32_t i = 0; i < n_results; i++) {
+    fx_node *item = item_node(r->c, n, i);
+    results[i] = bind_result(r, i, item);
+    items[i] = item->val;
+  }
+}
+
+static const char *target_of(capture *c, const op *o)
+{
+  const schema *sc = o->schema;
+  const char *colons = strstr(sc->name, "::");
+
+  if (!colons)
+    capture_fail(c, "%s is no operator with a namespace", sc->name);
+  return session_printf(c->s, "torch.ops.%.*s.%s.%s", (int)(colons - sc->name), sc->name,
+                        colons + 2, *sc->overload ? sc->overload : "default");
+}
+
+void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  const schema *sc = o->schema;
+  recorded r = {.c = c, .o = o, .args = args};
+
+  if (!op_has_shape(o))
+    capture_fail(c, "%s%s%s cannot be exported: it has no shape rule", sc->name,
+                 *sc->overload ? "." : "", sc->overload);
+  apply_rule(c, o, args, &r.call);
+  r.requires_grad = wants_grad(c, o, args);
+  fx_node *n = add_call(c, o, target_of(c, o), args);
+  if (sc->n_returns == 1)
+    results[0] = bind_result(&r, 0, n);
+  else if (sc->n_returns)
+    bind_results(&r, n, results);
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
+      capture_tensor_of(c, args[i].as.tensor)->is_known = false;
+}

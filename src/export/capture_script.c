@@ -1,0 +1,573 @@
+/* export/capture_script.c -- evaluates functions to capture them: the nodes of a graph one after
+ * the other.
+ *
+ * Calls are entered, branches on what is known are taken, loops run as often as they do now, tasks
+ * are run where they begin.  Objects of the captured module are never written: an attribute that
+ * the code sets, and a list or dict that it may change, is a copy that only this capture sees.  A
+ * branch on data becomes torch.cond (capture_branch.c). */
+#include "export/capture_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/grow.h"
+#include "ops/call/shape.h"
+#include "passes/passes.h"
+
+typedef struct evaluation { /* of one function */
+  capture *c;
+  capture_frame frame;
+  rush_value *values; /* by the values' ids */
+} evaluation;
+
+static void run_block(evaluation *e, const ir_block *b);
+
+static rush_value input_of(const evaluation *e, const ir_node *n, uint32_t i)
+{
+  return e->values[ir_node_input(n, i)->id];
+}
+static void set_output(evaluation *e, const ir_node *n, uint32_t i, rush_value v)
+{
+  e->values[n->outputs[i]->id] = v;
+}
+static rush_value *inputs_of(evaluation *e, const ir_node *n)
+{
+  rush_value *v = session_array(e->c->s, rush_value, (size_t)n->n_inputs + 1);
+
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    v[i] = input_of(e, n, i);
+  return v;
+}
+
+/* Leave with the place in the code of the capture. */
+void capture_fail(capture *c, const char *fmt, ...)
+{
+  const source_range *at = NULL;
+  source_range from;
+  source *src = NULL;
+  char text[512];
+  va_list ap;
+
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  for (const capture_frame *f = c->frame; f && !at; f = f->outer)
+    if (f->at && f->at->range.src && !f->function->is_builtin) {
+      program *p = f->function->program;
+      at = &f->at->range;
+      if (p->original && p->original(c->s->cx, p, at, &from, &src)) {
+        at = &from;
+        session_defer(c->s, (void (*)(void *))source_release, src);
+      }
+    }
+  session_fail_status(c->s, RUSH_EUNSUPPORTED, NULL, at, "%s", text);
+}
+
+/* -- Objects ----------------------------------------------------------------------------------- */
+
+/* Copy lists and dicts, so that the capture can change them. */
+static rush_value copy_containers(capture *c, rush_value v)
+{
+  session *s = c->s;
+  size_t pos = 0;
+  rush_value copy = v;
+
+  session_enter(s);
+  if (v.tag == RUSH_TAG_LIST) {
+    rush_list *l;
+    session_check(s, list_new(s->cx, v.as.list->elem, v.as.list->n, &l));
+    copy = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
+    for (size_t i = 0; i < v.as.list->n; i++)
+      session_check(s, list_append_steal(
+                         s->cx, l, value_retain(copy_containers(c, v.as.list->items[i]))));
+  } else if (v.tag == RUSH_TAG_DICT) {
+    rush_dict *d;
+    session_check(s, dict_new(s->cx, v.as.dict->key, v.as.dict->value, &d));
+    copy = capture_hold(c, value_heap_steal(RUSH_TAG_DICT, d));
+    for (dict_entry *entry; (entry = dict_next(v.as.dict, &pos)) != NULL;)
+      session_check(s, dict_set_steal(s->cx, d, value_retain(entry->key),
+                                      value_retain(copy_containers(c, entry->value))));
+  }
+  session_leave(s);
+  return copy;
+}
+
+static void set_field(capture *c, const rush_object *o, uint32_t slot, rush_value v)
+{
+  rush_value *field = session_new(c->s, rush_value);
+
+  *field = v;
+  session_table_put(c->s, &c->fields, address_key(&o->slots[slot]), field);
+}
+
+rush_value capture_field(capture *c, const rush_object *o, uint32_t slot)
+{
+  const rush_value *field = table_get(&c->fields, address_key(&o->slots[slot]));
+  rush_value v = o->slots[slot];
+
+  if (field)
+    return *field;
+  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_DICT) {
+    v = copy_containers(c, v);
+    set_field(c, o, slot, v);
+  }
+  return v;
+}
+
+static const rush_object *object_of(capture *c, rush_value v)
+{
+  if (v.tag != RUSH_TAG_OBJECT)
+    capture_fail(c, "an attribute of a value that is no object");
+  return v.as.object;
+}
+
+static rush_value get_attr(capture *c, const ir_node *n, rush_value from)
+{
+  const rush_object *o = object_of(c, from);
+  const char *name = ir_attr_string(n, "name");
+  const int slot = class_attr_index(o->type, str_of(name));
+  const class_attr *constant = slot < 0 ? class_constant(o->type, str_of(name)) : NULL;
+
+  if (slot < 0 && !constant)
+    capture_fail(c, "%s has no attribute '%s'", o->type->name, name);
+  return slot < 0 ? constant->constant : capture_field(c, o, (uint32_t)slot);
+}
+
+/* An attribute of a module may be replaced if it is a buffer: the signature says so then. */
+static void check_module_field(capture *c, const rush_object *o, const class_attr *a, rush_value v)
+{
+  const char *path = table_get(&c->paths, address_key(o));
+
+  if (!path || v.tag != RUSH_TAG_TENSOR || a->is_buffer)
+    return;
+  session_fail_status(
+    c->s, RUSH_EUNSUPPORTED, "ValueError", NULL,
+    "The tensor attribute self.%s%s%s was assigned during export. Such attributes "
+    "must be registered as buffers",
+    path, *path ? "." : "", a->name);
+}
+
+static void set_attr(capture *c, const ir_node *n, rush_value to, rush_value v)
+{
+  const rush_object *o = object_of(c, to);
+  const char *name = ir_attr_string(n, "name");
+  const int slot = class_attr_index(o->type, str_of(name));
+
+  if (slot < 0)
+    capture_fail(c, "%s has no attribute '%s' to set", o->type->name, name);
+  if (c->branch)
+    capture_fail(c, "a branch on data sets an attribute, which torch.cond does not allow");
+  check_module_field(c, o, &o->type->cls->attrs[slot], v);
+  GROW(c->s, c->written, c->n_written, c->cap_written, 8);
+  c->written[c->n_written++] = (capture_written){o, (uint32_t)slot};
+  set_field(c, o, (uint32_t)slot, v);
+}
+
+static rush_value module_index(capture *c, rush_value container, rush_value key)
+{
+  const rush_object *o = object_of(c, container);
+  const rush_value at = capture_fix(c, key);
+  char digits[24];
+
+  snprintf(digits, sizeof digits, "%lld", (long long)at.as.i);
+  const int slot =
+    class_attr_index(o->type, at.tag == RUSH_TAG_STRING ? value_str(at) : str_of(digits));
+  if (slot < 0)
+    capture_fail(c, "%s has no such module", o->type->name);
+  return capture_field(c, o, (uint32_t)slot);
+}
+
+static rush_value new_object(capture *c, const type *t)
+{
+  rush_object *o;
+
+  session_check(c->s, object_new(c->s->cx, t, t->cls->n_attrs, &o));
+  return capture_hold(c, value_heap_steal(RUSH_TAG_OBJECT, o));
+}
+
+/* -- Containers -------------------------------------------------------------------------------- */
+
+static rush_value new_list(evaluation *e, const ir_node *n)
+{
+  session *s = e->c->s;
+  rush_list *l;
+
+  session_check(s, list_new(s->cx, type_elem(n->outputs[0]->type), n->n_inputs, &l));
+  const rush_value v = capture_hold(e->c, value_heap_steal(RUSH_TAG_LIST, l));
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    session_check(s, list_append_steal(s->cx, l, value_retain(input_of(e, n, i))));
+  return v;
+}
+
+static rush_value tuple_of(capture *c, const type *t, const rush_value *items, size_t n)
+{
+  rush_tuple *tuple;
+
+  session_check(c->s, tuple_new(c->s->cx, t && t->fields ? t : NULL, n, &tuple));
+  for (size_t i = 0; i < n; i++)
+    tuple->items[i] = value_retain(items[i]);
+  return capture_hold(c, value_heap_steal(RUSH_TAG_TUPLE, tuple));
+}
+
+static rush_value new_dict(evaluation *e, const ir_node *n)
+{
+  const type *t = n->outputs[0]->type;
+  session *s = e->c->s;
+  rush_dict *d;
+
+  session_check(s, dict_new(s->cx, t->elems[0], t->elems[1], &d));
+  const rush_value v = capture_hold(e->c, value_heap_steal(RUSH_TAG_DICT, d));
+  for (uint32_t i = 0; i + 1 < n->n_inputs; i += 2)
+    session_check(s, dict_set_steal(s->cx, d, value_retain(capture_fix(e->c, input_of(e, n, i))),
+                                    value_retain(input_of(e, n, i + 1))));
+  return v;
+}
+
+static void unpack(evaluation *e, const ir_node *n, const rush_value *items, size_t n_items)
+{
+  if (n_items != n->n_outputs)
+    session_fail_status(e->c->s, RUSH_ERAISED, NULL, &n->range,
+                        "Expected %u elements in a list but found %zu", n->n_outputs, n_items);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    set_output(e, n, i, items[i]);
+}
+
+static const rush_tuple *tuple_in(capture *c, rush_value v)
+{
+  if (v.tag != RUSH_TAG_TUPLE)
+    capture_fail(c, "a tuple is expected here");
+  return v.as.tuple;
+}
+
+static rush_value tuple_index(capture *c, rush_value tuple, rush_value at)
+{
+  const rush_tuple *t = tuple_in(c, tuple);
+  const rush_value i = capture_fix(c, at);
+  const int64_t k = i.tag == RUSH_TAG_INT ? index_wrap(i.as.i, t->n) : -1;
+
+  if (k < 0 || (size_t)k >= t->n)
+    capture_fail(c, "tuple index out of range");
+  return t->items[k];
+}
+
+static rush_value tuple_slice(capture *c, const ir_node *n, rush_value tuple)
+{
+  const ir_attr *b = ir_attr_find(n, "beg"), *end = ir_attr_find(n, "end");
+  const rush_tuple *t = tuple_in(c, tuple);
+  size_t from = b && b->as.i > 0 ? (size_t)b->as.i : 0;
+  size_t to = end && end->as.i >= 0 && (size_t)end->as.i < t->n ? (size_t)end->as.i : t->n;
+
+  from = from > to ? to : from;
+  return tuple_of(c, NULL, t->items + from, to - from);
+}
+
+/* -- Types ------------------------------------------------------------------------------------- */
+
+static bool number_is(const capture_number *n, const type *t)
+{
+  const type_kind kind = n->kind == FX_VAL_INT     ? TYPE_INT
+                         : n->kind == FX_VAL_FLOAT ? TYPE_FLOAT
+                                                   : TYPE_BOOL;
+
+  for (uint32_t i = 0; (t->kind == TYPE_OPTIONAL || t->kind == TYPE_UNION) && i < t->n_elems; i++)
+    if (t->elems[i]->kind == kind || t->elems[i]->kind == TYPE_NUMBER)
+      return true;
+  return t->kind == kind || t->kind == TYPE_NUMBER || t->kind == TYPE_ANY;
+}
+
+static bool is_instance(const ir_node *n, rush_value v)
+{
+  const ir_attr *a = ir_attr_find(n, "types");
+  const capture_number *number = capture_number_of(v);
+
+  for (uint32_t i = 0; a && i < a->as.t.n_types; i++)
+    if (number ? number_is(number, a->as.t.types[i]) : type_contains_value(a->as.t.types[i], v))
+      return true;
+  return false;
+}
+
+/* -- Control flow ------------------------------------------------------------------------------ */
+
+static void set_inputs(evaluation *e, const ir_block *b, const rush_value *values, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    e->values[ir_block_input(b, i)->id] = values[i];
+}
+
+static void run_branch(void *arg, const ir_block *b, rush_value *outputs)
+{
+  evaluation *e = arg;
+
+  run_block(e, b);
+  for (uint32_t i = 0; i < ir_block_n_outputs(b); i++)
+    outputs[i] = e->values[ir_block_output(b, i)->id];
+}
+
+static void run_if(evaluation *e, const ir_node *n)
+{
+  rush_value *out = session_array(e->c->s, rush_value, (size_t)n->n_outputs + 1);
+  const rush_value cond = input_of(e, n, 0);
+
+  if (capture_number_of(cond))
+    capture_cond(e->c, n, cond, run_branch, e, out);
+  else
+    run_branch(e, n->blocks[cond.as.b ? 0 : 1], out);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    set_output(e, n, i, out[i]);
+}
+
+static bool known_condition(capture *c, rush_value v)
+{
+  if (capture_number_of(v))
+    capture_fail(c, "a loop that ends when data say so cannot be exported: how often it runs must "
+                    "be known");
+  return v.as.b;
+}
+
+static void run_loop(evaluation *e, const ir_node *n)
+{
+  const ir_block *b = n->blocks[0];
+  const uint32_t n_carried = n->n_outputs;
+  rush_value *carried = session_array(e->c->s, rush_value, (size_t)n_carried + 1);
+  const rush_value trips = capture_fix(e->c, input_of(e, n, 0));
+  bool go = known_condition(e->c, input_of(e, n, 1));
+
+  for (uint32_t i = 0; i < n_carried; i++)
+    carried[i] = input_of(e, n, 2 + i);
+  for (int64_t trip = 0; go && trip < trips.as.i; trip++) {
+    session_poll(e->c->s);
+    e->values[ir_block_input(b, 0)->id] = value_int(trip);
+    for (uint32_t i = 0; i < n_carried; i++)
+      e->values[ir_block_input(b, i + 1)->id] = carried[i];
+    run_block(e, b);
+    go = known_condition(e->c, e->values[ir_block_output(b, 0)->id]);
+    for (uint32_t i = 0; i < n_carried; i++)
+      carried[i] = e->values[ir_block_output(b, i + 1)->id];
+  }
+  for (uint32_t i = 0; i < n_carried; i++)
+    set_output(e, n, i, carried[i]);
+}
+
+static _Noreturn void raise(evaluation *e, const ir_node *n)
+{
+  const rush_value text = n->n_inputs > 0 ? input_of(e, n, 0) : value_none();
+  const rush_value cls = n->n_inputs > 1 ? input_of(e, n, 1) : value_none();
+
+  session_fail_status(e->c->s, RUSH_ERAISED, "Error", &n->range, "%s: %s",
+                      cls.tag == RUSH_TAG_STRING ? cls.as.string->text : "RuntimeError",
+                      text.tag == RUSH_TAG_STRING ? text.as.string->text : "");
+}
+
+/* -- Calls ------------------------------------------------------------------------------------- */
+
+static rush_value call_method(capture *c, rush_value self, const char *name,
+                              const rush_value *args, uint32_t n_args)
+{
+  const rush_object *o = object_of(c, self);
+  function *f = class_find_method(o->type, str_of(name));
+  const char *path = table_get(&c->paths, address_key(o));
+  const capture_module module = {c->module, path, o->type->name}, *before = c->module;
+
+  if (!f)
+    capture_fail(c, "%s has no method '%s'", o->type->name, name);
+  if (path)
+    c->module = &module;
+  const rush_value v = capture_call(c, f, function_takes_self(f) ? args : args + 1,
+                                    function_takes_self(f) ? n_args : n_args - 1);
+  c->module = before;
+  return v;
+}
+
+static void run_fork(evaluation *e, const ir_node *n, const rush_value *args)
+{
+  rush_value v;
+
+  if (n->function) {
+    v = capture_call(e->c, n->function, args, n->n_inputs);
+  } else {
+    set_inputs(e, n->blocks[0], args, ir_block_n_inputs(n->blocks[0]));
+    run_block(e, n->blocks[0]);
+    v = e->values[ir_block_output(n->blocks[0], 0)->id];
+  }
+  set_output(e, n, 0, v);
+}
+
+void capture_op(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  function *body;
+  rush_value v;
+
+  if (capture_known(c, o, args, results))
+    return;
+  if (op_has_shape(o) || o->family != FAMILY_COMPOSITE) {
+    capture_record(c, o, args, results);
+    return;
+  }
+  session_check(c->s, op_prepare_body(c->s->cx, o));
+  body = atomic_load_explicit(&((op *)(uintptr_t)o)->body, memory_order_acquire);
+  v = capture_call(c, body, args, o->schema->n_args);
+  if (o->schema->n_returns == 1)
+    results[0] = v;
+  else
+    for (uint32_t i = 0; i < o->schema->n_returns; i++)
+      results[i] = tuple_in(c, v)->items[i];
+}
+
+/* Operators with any number of arguments make texts. */
+static void run_vararg(evaluation *e, const ir_node *n, const rush_value *args, rush_value *results)
+{
+  capture *c = e->c;
+  rush_value *fixed = session_array(c->s, rush_value, (size_t)n->n_inputs + 1);
+
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    fixed[i] = capture_fix(c, args[i]);
+  session_check(c->s, op_invoke(c->s->cx, n->op, fixed, n->n_inputs, results, n->n_outputs));
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    capture_hold(c, results[i]);
+}
+
+static void run_op(evaluation *e, const ir_node *n, const rush_value *args)
+{
+  rush_value *results = session_array(e->c->s, rush_value, (size_t)n->n_outputs + 1);
+
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    results[i] = value_none();
+  if (n->op->schema->is_vararg || n->op->schema->n_args != n->n_inputs)
+    run_vararg(e, n, args, results);
+  else
+    capture_op(e->c, n->op, args, results);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    set_output(e, n, i, results[i]);
+}
+
+/* -- Nodes ------------------------------------------------------------------------------------- */
+
+static void run_node(evaluation *e, const ir_node *n)
+{
+  capture *c = e->c;
+  rush_value *in = inputs_of(e, n);
+
+  switch (n->kind) {
+  case IR_OP:
+    run_op(e, n, in);
+    break;
+  case IR_CONSTANT:
+    set_output(e, n, 0, ir_constant_value(n));
+    break;
+  case IR_IF:
+    run_if(e, n);
+    break;
+  case IR_LOOP:
+    run_loop(e, n);
+    break;
+  case IR_ENTER:
+  case IR_EXIT: {
+    const rush_value v =
+      call_method(c, in[0], n->kind == IR_ENTER ? "__enter__" : "__exit__", in, n->n_inputs);
+    if (n->n_outputs)
+      set_output(e, n, 0, v);
+    break;
+  }
+  case IR_LIST_CONSTRUCT:
+    set_output(e, n, 0, new_list(e, n));
+    break;
+  case IR_LIST_UNPACK:
+    unpack(e, n, in[0].as.list->items, in[0].as.list->n);
+    break;
+  case IR_TUPLE_CONSTRUCT:
+    set_output(e, n, 0, tuple_of(c, n->outputs[0]->type, in, n->n_inputs));
+    break;
+  case IR_TUPLE_UNPACK:
+    unpack(e, n, tuple_in(c, in[0])->items, tuple_in(c, in[0])->n);
+    break;
+  case IR_TUPLE_INDEX:
+    set_output(e, n, 0, tuple_index(c, in[0], in[1]));
+    break;
+  case IR_TUPLE_SLICE:
+    set_output(e, n, 0, tuple_slice(c, n, in[0]));
+    break;
+  case IR_DICT_CONSTRUCT:
+    set_output(e, n, 0, new_dict(e, n));
+    break;
+  case IR_CREATE_OBJECT:
+    set_output(e, n, 0, new_object(c, n->outputs[0]->type));
+    break;
+  case IR_GET_ATTR:
+    set_output(e, n, 0, get_attr(c, n, in[0]));
+    break;
+  case IR_SET_ATTR:
+    set_attr(c, n, in[0], in[1]);
+    break;
+  case IR_CALL_METHOD:
+  case IR_INTERFACE_CALL:
+    set_output(e, n, 0, call_method(c, in[0], ir_attr_string(n, "name"), in, n->n_inputs));
+    break;
+  case IR_CALL_FUNCTION: {
+    const bool has_callee = n->n_inputs > n->function->schema->n_args;
+    set_output(e, n, 0,
+               capture_call(c, n->function, in + has_callee, n->n_inputs - has_callee));
+    break;
+  }
+  case IR_MODULE_CONTAINER_INDEX:
+    set_output(e, n, 0, module_index(c, in[0], in[1]));
+    break;
+  case IR_RAISE:
+    raise(e, n);
+  case IR_PRINT:
+    break;
+  case IR_UNINITIALIZED:
+    set_output(e, n, 0, value_none());
+    break;
+  case IR_UNCHECKED_CAST:
+    set_output(e, n, 0, in[0]);
+    break;
+  case IR_ISINSTANCE:
+    set_output(e, n, 0, value_bool(is_instance(n, in[0])));
+    break;
+  case IR_FORK:
+  case IR_AWAITABLE:
+    run_fork(e, n, in);
+    break;
+  default:
+    capture_fail(c, "%s cannot be exported", ir_node_kind_name(n));
+  }
+}
+
+static void run_block(evaluation *e, const ir_block *b)
+{
+  session_enter(e->c->s);
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    e->frame.at = n;
+    run_node(e, n);
+  }
+  session_leave(e->c->s);
+}
+
+/* Return the graph to evaluate: with the casts of torch.autocast if it has such regions. */
+static const ir_graph *graph_of(capture *c, function *f)
+{
+  function_ensure(c->s, f);
+  if (!f->graph)
+    capture_fail(c, "%s has no code", f->qualified);
+  if (!pass_has_autocast(f->graph))
+    return f->graph;
+  ir_graph *g = passes_base(c->s, f, false);
+  session_defer(c->s, ir_graph_free_deferred, g);
+  pass_autocast(c->s, g);
+  return g;
+}
+
+rush_value capture_call(capture *c, function *f, const rush_value *args, uint32_t n_args)
+{
+  const ir_graph *g = graph_of(c, f);
+  evaluation e = {.c = c, .frame = {.outer = c->frame, .function = f}};
+
+  if (ir_block_n_inputs(g->block) != n_args)
+    capture_fail(c, "%s is called with %u arguments", f->qualified, n_args);
+  e.values = session_array(c->s, rush_value, (size_t)g->next_id + 1);
+  c->frame = &e.frame;
+  set_inputs(&e, g->block, args, n_args);
+  run_block(&e, g->block);
+  c->frame = e.frame.outer;
+  return ir_block_n_outputs(g->block) ? e.values[ir_block_output(g->block, 0)->id] : value_none();
+}
