@@ -1,9 +1,11 @@
 /* export/lower_guards.c -- the conditions that a call of an exported program must satisfy:
  * those that PyTorch's ep.module() checks, in its order, so that the first failure has the same
  * message. Ranges and equal symbols of input sizes come first, then constants, then the expressions
- * that the tracer found. They are data (terms and comparisons) and are evaluated at each call. */
+ * that the tracer found. They are expressions over the inputs and are evaluated at each call. */
 #include "export/lower_int.h"
 #include "base/grow.h"
+
+#define LONGEST_NAME 1000 /* of a parameter that *args became */
 
 typedef struct guard_list {
   const guard **g;
@@ -14,10 +16,10 @@ typedef struct guard_reader {
   lowering *lo;
   guard_list out;
   table ranges;        /* symbol of a size -> exported_bounds */
-  table sources;       /* symbol of a size -> the guard term where it was first */
+  table sources;       /* symbol of a size -> where it was first: a guard_source */
 } guard_reader;
 
-/* -- Terms ------------------------------------------------------------------------------------- */
+/* -- Conditions -------------------------------------------------------------------------------- */
 
 static void push(guard_reader *q, const guard *g)
 {
@@ -27,27 +29,11 @@ static void push(guard_reader *q, const guard *g)
   l->g[l->n++] = g;
 }
 
-static guard *term(guard_reader *q, guard_op op, int64_t value)
+/* Compare a source with another one, or with `number` (b NULL). */
+static void add_comparison(guard_reader *q, expression_kind relation, const guard_source *a,
+                           const guard_source *b, int64_t number)
 {
-  guard *g = lower_keep_array(q->lo, 1, sizeof *g);
-
-  g->op = op;
-  g->value = value;
-  return g;
-}
-
-/* Make the term of a size of an input, or with dim < 0 of an int argument. */
-static const guard *source_term(guard_reader *q, uint32_t leaf, int64_t dim)
-{
-  guard *g = term(q, dim < 0 ? GUARD_LEAF : GUARD_SIZE, dim);
-
-  g->leaf = leaf;
-  return g;
-}
-
-static void add_comparison(guard_reader *q, guard_op op, const guard *a, const guard *b)
-{
-  push(q, guard_compare(q->lo->s, &q->lo->program->mem, q->lo->e, op, a, b));
+  push(q, guard_compare(q->lo->s, &q->lo->program->mem, relation, a, b, number));
 }
 
 /* -- Inputs ------------------------------------------------------------------------------------ */
@@ -59,8 +45,10 @@ static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf
   const int64_t i = dim < 0 ? 0 : dim;
   const rush_signature_size *size = &meta->sizes[i];
 
+  guard_source *here = session_new(q->lo->s, guard_source);
+  *here = guard_source_of(q->lo->s, &q->lo->program->mem, q->lo->e, leaf, dim);
   if (!size->symbol) {
-    add_comparison(q, GUARD_EQ, source_term(q, leaf, dim), term(q, GUARD_INT, size->value));
+    add_comparison(q, EXPRESSION_EQ, here, NULL, size->value);
     return;
   }
   const str symbol = str_of(size->symbol);
@@ -68,23 +56,23 @@ static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf
     meta->computed >> i & 1 ? NULL : table_get(&q->ranges, symbol);
   if (!limits)
     return;
-  const guard *here = source_term(q, leaf, dim), *first = table_get(&q->sources, symbol);
+  const guard_source *first = table_get(&q->sources, symbol);
   if (first) {
-    add_comparison(q, GUARD_EQ, here, first);
+    add_comparison(q, EXPRESSION_EQ, here, first, 0);
     return;
   }
-  session_table_put(q->lo->s, &q->sources, symbol, (void *)(uintptr_t)here);
+  session_table_put(q->lo->s, &q->sources, symbol, here);
   if (limits->has_min && limits->min > 2)
-    add_comparison(q, GUARD_GE, here, term(q, GUARD_INT, limits->min));
+    add_comparison(q, EXPRESSION_GE, here, NULL, limits->min);
   if (limits->has_max)
-    add_comparison(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
+    add_comparison(q, EXPRESSION_LE, here, NULL, limits->max);
 }
 
 /* Add the guard that a leaf has its original value; None is not checked, as in PyTorch. */
 static void guard_constant(guard_reader *q, uint32_t leaf)
 {
   const rush_value *v = &q->lo->e->leaf_constants[leaf];
-  guard *g = term(q, GUARD_CONSTANT, 0);
+  guard *g = lower_keep_array(q->lo, 1, sizeof *g);
   text_buf *t = session_text(q->lo->s);
 
   if (v->tag == RUSH_TAG_NONE)
@@ -115,19 +103,74 @@ static void guard_inputs(guard_reader *q)
 
 /* -- Conditions that the tracer found ---------------------------------------------------------- */
 
+/* Read `digits]` at p; returns what follows, or NULL. */
+static const char *read_index(const char *p, uint32_t *index)
+{
+  const char *first = p;
+
+  for (*index = 0; *p >= '0' && *p <= '9' && p - first < 9; p++)
+    *index = *index * 10 + (uint32_t)(*p - '0');
+  return p > first && *p == ']' ? p + 1 : NULL;
+}
+
+/* Append the input of this leaf as code: L['x'][0]['k']. */
+static void put_leaf_source(text_buf *out, const char *leaf_name)
+{
+  const size_t n = strcspn(leaf_name, "[.");
+
+  text_printf(out, "L['%.*s']%s", (int)n, leaf_name, leaf_name + n);
+}
+
+static bool has_argument(const exported *e, const char *name)
+{
+  uint32_t i = 0;
+
+  while (i < e->n_arg_names && strcmp(e->arg_names[i], name) != 0)
+    i++;
+  return i < e->n_arg_names;
+}
+
+/* Append the code with the names that inputs have in the program, as ep.module() does: strict
+ * export counts all inputs (L['flat_args'][2]), and an item of *xs (L['xs'][0]) is the parameter
+ * xs_0. */
+static void put_renamed(session *s, const exported *e, text_buf *out, const char *code)
+{
+  for (const char *p; (p = strstr(code, "L['")) != NULL;) {
+    const char *name = p + 3;
+    const size_t n = strcspn(name, "'");
+    uint32_t index = 0;
+    const char *rest = n < LONGEST_NAME && strncmp(name + n, "'][", 3) == 0
+                         ? read_index(name + n + 3, &index)
+                         : NULL;
+    const char *argument = rest ? session_printf(s, "%.*s_%u", (int)n, name, index) : NULL;
+    text_add(out, code, (size_t)(p - code));
+    if (rest && n == 9 && memcmp(name, "flat_args", n) == 0 && index < e->n_leaves)
+      put_leaf_source(out, e->leaf_names[index]);
+    else if (rest && has_argument(e, argument))
+      put_leaf_source(out, argument);
+    else
+      text_add(out, p, (size_t)((rest = name) - p));
+    code = rest;
+  }
+  text_puts(out, code);
+}
+
 static void guard_codes(guard_reader *q)
 {
   lowering *lo = q->lo;
 
   for (uint32_t i = 0; i < lo->data->n_guards; i++) {
-    const char *text = lower_keep_text(lo, str_of(lo->data->guards[i]));
-    const guard *g = guard_parse(lo->s, &lo->program->mem, lo->e, text);
+    text_buf *renamed = session_text(lo->s);
+    put_renamed(lo->s, lo->e, renamed, lo->data->guards[i]);
+    if (text_failed(renamed))
+      session_check(lo->s, call_nomem(lo->s->cx));
+    const guard *g = guard_parse(lo->s, &lo->program->mem, lo->e, text_str(renamed));
     if (g)
       push(q, g);
     else
       context_warn(lo->s->cx->ctx,
                    session_printf(lo->s, "%s: the guard %s is not understood and not checked",
-                                  lo->data->place, text));
+                                  lo->data->place, lo->data->guards[i]));
   }
 }
 
