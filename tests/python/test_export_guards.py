@@ -211,3 +211,40 @@ def test_strict_export_and_var_args_as_in_pytorch(tmp_path: Any) -> None:
             with pytest.raises(AssertionError) as got:
                 ours([leaves[0]], *leaves[1:])
             assert str(got.value).splitlines()[0] == str(want.value)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "good", "bad"),
+    [
+        ((2, 0), (2, 1), (6, 7), [(6, 8), (7, 7), (4, 5), (200, 201)]),
+        ((3, 0), (2, 0), (12, 8), [(12, 9), (6, 4), (153, 102)]),
+        ((3, -1), (2, 5), (11, 13), [(11, 14), (5, 9)]),
+        ((2, 0), (2, 0), (8, 8), [(8, 10), (4, 4)]),
+        ((4, 1), (1, 0), (17, 4), [(17, 5), (5, 1)]),
+    ],
+)
+def test_derived_sizes_as_in_pytorch(tmp_path: Any, x: Any, y: Any, good: Any, bad: Any) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Sums(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any, y: Any) -> Any:
+            return x.sum() + y.sum()
+
+    def size(k: int, b: int) -> Any:
+        many = torch.export.Dim("many", min=3, max=50)
+        many = k * many if k > 1 else many
+        return many + b if b > 0 else many - -b if b else many
+
+    ep = torch.export.export(
+        Sums(), tuple(map(torch.ones, good)), dynamic_shapes=({0: size(*x)}, {0: size(*y)})
+    )
+    torch.export.save(ep, tmp_path / "m.pt2")
+    theirs = torch.export.load(tmp_path / "m.pt2").module()
+    ours = rushlight.load(tmp_path / "m.pt2")
+    ours(*(rushlight.ones(n) for n in good))
+    for sizes in bad:
+        with pytest.raises(AssertionError) as want:
+            theirs(*map(torch.ones, sizes))
+        with pytest.raises(AssertionError) as got:
+            ours(*(rushlight.ones(n) for n in sizes))
+        assert str(got.value).splitlines()[0] == str(want.value)
