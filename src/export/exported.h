@@ -13,6 +13,7 @@
 #define RUSH_EXPORT_EXPORTED_H
 
 #include "ir/program.h"
+#include "shape/expression.h"
 
 /* A pytree: torch.utils._pytree's TreeSpec. */
 typedef enum tree_kind {
@@ -56,48 +57,32 @@ bool tree_is_plain(const tree_spec *t);
 
 /* -- Guards ------------------------------------------------------------------------------------ */
 
-/* A condition on the sizes of inputs, `L['x'].size()[0] == 2*L['y'].size()[1]`, as a small tree. */
-typedef struct guard guard;
-typedef enum guard_op {
-  GUARD_INT,      /* value */
-  GUARD_SIZE,     /* leaf, dim */
-  GUARD_LEAF,     /* an int argument */
-  GUARD_CONSTANT, /* a leaf equals the value that it had when the program was made: constant */
-  GUARD_ADD,
-  GUARD_SUB,
-  GUARD_MUL,
-  GUARD_FLOORDIV,
-  GUARD_MOD,
-  GUARD_POW,
-  GUARD_NEG,
-  GUARD_MIN,
-  GUARD_MAX,
-  GUARD_EQ,
-  GUARD_NE,
-  GUARD_LT,
-  GUARD_LE,
-  GUARD_GT,
-  GUARD_GE,
-  GUARD_AND,
-  GUARD_OR,
-  GUARD_NOT
-} guard_op;
-struct guard {
-  guard_op op;
-  int64_t value;       /* GUARD_INT; GUARD_SIZE: the dimension */
+/* Where a number of a condition comes from: a size of an input, or an input that is a number. */
+typedef struct guard_source {
+  str name;     /* of its symbol in the condition */
   uint32_t leaf;
-  const guard *a, *b;
-  const rush_value *constant; /* GUARD_CONSTANT */
-  const char *text;    /* of the whole condition, on the root */
-};
+  int64_t dim;  /* -1: the leaf is the number */
+} guard_source;
+/* A condition on the inputs, `L['x'].size()[0] == 2*L['y'].size()[1]`, as an expression of sources;
+ * or that a leaf has the value that it had when the program was made. */
+typedef struct guard {
+  const expression *condition; /* NULL: leaf == *constant */
+  const guard_source *sources; /* n_sources: the condition's symbols */
+  uint32_t n_sources, leaf;
+  const rush_value *constant;
+  const char *text; /* as PyTorch shows it */
+} guard;
 
-/* Parse a condition; returns NULL if the text is not supported. */
+/* Parse a condition; returns NULL if it is not supported: too long, other functions, no such
+ * input. */
 const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text);
-/* Make a condition that compares two terms. */
-const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a,
-                           const guard *b);
+/* Make the source of size `dim` of a leaf, or with -1 of the leaf. */
+guard_source guard_source_of(session *s, arena *mem, const exported *e, uint32_t leaf, int64_t dim);
+/* Make a condition that compares a source with another one, or with `number` (b NULL). */
+const guard *guard_compare(session *s, arena *mem, expression_kind relation, const guard_source *a,
+                           const guard_source *b, int64_t number);
 /* Check a condition.  RUSH_EARGUMENT: AssertionError, "Guard failed: ...", or IndexError if an
- * input lacks a dimension. */
+ * input lacks a dimension; RUSH_ERAISED: the condition has no value in 64 bits. */
 rush_status guard_check(call_ctx *cx, const exported *e, const guard *g,
                         const rush_value *leaves) RUSH_CHECKED;
 /* Return a text that conditions of the same meaning share, as far as that is easily seen; the

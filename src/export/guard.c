@@ -1,63 +1,37 @@
-/* export/guard.c -- conditions on sizes: parsed from PyTorch's text, compared, printed and
- * evaluated.
+/* export/guard.c -- conditions on inputs: parsed from PyTorch's code, compared, evaluated.
  *
- * A guard is a tree of integer operations over the sizes of inputs, read by recursive descent with
- * Python's precedences.  It is evaluated at each call in int64 with Python's floor division;
- * overflow or division by zero fails the guard.  Depth is limited by the session, length by the
- * reader. */
-#include "export/exported.h"
+ * A condition is an expression tree (shape/expression.h) whose symbols are sources: the text
+ * L['x'].size()[0] is a symbol of that name, which is resolved once to a leaf of the input and a
+ * dimension.  It is evaluated at each call with Python's arithmetic; overflow and division by zero
+ * are errors, as in Python.  The text for messages is made from the code (guard_text.c). */
+#include "export/guard_int.h"
+#include "base/grow.h"
 #include "base/integer.h"
 
 #include <ctype.h>
-
 #include <math.h>
 #include <stdlib.h>
 
-/* -- Parsing: Python's expression grammar as far as guards use it ------------------------------ */
+#define MOST_TEXT 16384 /* of a condition: guard_unparse is quadratic */
 
-typedef struct guard_reader {
-  session *s;
-  arena *mem;
+/* -- Sources ----------------------------------------------------------------------------------- */
+
+/* The text of a symbol, which expression_read accepted: names, subscripts, (). */
+typedef struct source_reader {
   const exported *e;
-  const char *p;
-  int n;
-  bool failed;
-} guard_reader;
+  const char *p, *end;
+} source_reader;
 
-#define MOST_TERMS 2000 /* of a condition */
-
-static const guard *read_or(guard_reader *r);
-
-static const guard *make_guard(guard_reader *r, guard_op op, const guard *a, const guard *b)
+static bool accept(source_reader *r, const char *token)
 {
-  guard *g = session_alloc_in(r->s, r->mem, sizeof *g);
+  const size_t n = strlen(token);
 
-  r->failed |= ++r->n > MOST_TERMS;
-  *g = (guard){.op = op, .a = a, .b = b};
-  return g;
-}
-
-static void skip(guard_reader *r)
-{
-  while (*r->p == ' ')
+  while (r->p < r->end && isspace((unsigned char)*r->p))
     r->p++;
-}
-static bool accept(guard_reader *r, const char *token)
-{
-  size_t n = strlen(token);
-
-  skip(r);
-  if (strncmp(r->p, token, n) != 0)
-    return false;
-  if (isalpha((unsigned char)token[n - 1]) && (isalnum((unsigned char)r->p[n]) || r->p[n] == '_'))
+  if ((size_t)(r->end - r->p) < n || memcmp(r->p, token, n) != 0)
     return false;
   r->p += n;
   return true;
-}
-static void need(guard_reader *r, const char *token)
-{
-  if (!accept(r, token))
-    r->failed = true;
 }
 
 /* Return the child of `t` under ['key'] or [i]; *leaf moves past the leaves before it. */
@@ -75,40 +49,38 @@ static const tree_spec *descend(const tree_spec *t, str key, int64_t index, uint
   return NULL;
 }
 
-/* Read ['name'] or [3]. */
-static bool read_subscript(guard_reader *r, str *key, int64_t *index)
+/* Read ['name'] (key.p is not NULL) or [3]. */
+static bool read_subscript(source_reader *r, str *key, int64_t *index)
 {
   *key = (str){0};
   if (!accept(r, "["))
     return false;
-  skip(r);
-  if (*r->p == '\'' || *r->p == '"') {
-    char quote = *r->p++;
+  if (accept(r, "'") || accept(r, "\"")) {
+    const char quote = r->p[-1];
     key->p = r->p;
-    while (*r->p && *r->p != quote)
+    while (*r->p != quote)
       r->p++;
-    key->len = (size_t)(r->p - key->p);
-    r->p += *r->p == quote;
+    key->len = (size_t)(r->p++ - key->p);
   } else {
+    const bool negative = accept(r, "-");
+    (void)accept(r, "");
     char *end;
-    *index = strtoll(r->p, &end, 10);
-    r->failed |= end == r->p;
+    *index = strtoll(r->p, &end, 10) * (negative ? -1 : 1);
     r->p = end;
   }
-  need(r, "]");
-  return true;
+  return accept(r, "]");
 }
 
 /* Read a subscript, or .name: a field of a dataclass. */
-static bool read_step(guard_reader *r, str *key, int64_t *index)
+static bool read_step(source_reader *r, str *key, int64_t *index)
 {
   if (!accept(r, "."))
     return read_subscript(r, key, index);
+  (void)accept(r, "");
   key->p = r->p;
-  while (isalnum((unsigned char)*r->p) || *r->p == '_')
+  while (r->p < r->end && (isalnum((unsigned char)*r->p) || *r->p == '_'))
     r->p++;
   key->len = (size_t)(r->p - key->p);
-  r->failed |= key->len == 0;
   return true;
 }
 
@@ -126,266 +98,55 @@ static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
   return kwargs ? descend(kwargs, name, 0, leaf) : NULL;
 }
 
-/* Read L['x'], L['x'][0]['k'].field, then perhaps .size()[i]. */
-static const guard *read_input(guard_reader *r)
+/* Resolve L['x'], L['x'][0]['k'].field, perhaps with .size()[i]; false: there is no such input. */
+static bool find_input(source_reader *r, guard_source *out)
 {
   uint32_t leaf = 0;
   int64_t index = 0;
   str key;
 
-  if (!read_subscript(r, &key, &index) || !key.p) {
-    r->failed = true;
-    return NULL;
-  }
+  if (!accept(r, "L") || !read_subscript(r, &key, &index) || !key.p)
+    return false;
   const tree_spec *t = argument(r->e, key, &leaf);
   while (t && t->kind != TREE_LEAF && read_step(r, &key, &index))
     t = descend(t, key, index, &leaf);
-  if (!t || t->kind != TREE_LEAF || leaf >= r->e->n_leaves) {
-    r->failed = true;
-    return NULL;
-  }
-  guard *g = (guard *)make_guard(r, GUARD_LEAF, NULL, NULL);
-  g->leaf = leaf;
+  if (!t || t->kind != TREE_LEAF || leaf >= r->e->n_leaves)
+    return false;
+  out->leaf = leaf;
+  out->dim = -1;
   if (accept(r, ".size()")) {
-    g->op = GUARD_SIZE;
-    r->failed |= !read_subscript(r, &key, &g->value) || key.p != NULL;
+    if (!read_subscript(r, &key, &out->dim) || key.p || out->dim < 0)
+      return false;
   }
-  return g;
+  return r->p == r->end;
 }
 
-static const guard *read_call(guard_reader *r, guard_op op)
-{
-  need(r, "(");
-  const guard *g = read_or(r);
-  while (!r->failed && accept(r, ","))
-    g = make_guard(r, op, g, read_or(r));
-  need(r, ")");
-  return g;
-}
+/* -- Parsing ----------------------------------------------------------------------------------- */
 
-static const guard *read_two(guard_reader *r, guard_op op)
-{
-  need(r, "(");
-  const guard *a = read_or(r);
-  need(r, ",");
-  const guard *b = read_or(r);
-  need(r, ")");
-  return make_guard(r, op, a, b);
-}
-
-static const guard *read_atom(guard_reader *r)
-{
-  skip(r);
-  if (r->failed)
-    return NULL;
-  const guard *g = NULL;
-  if (accept(r, "(")) {
-    g = read_or(r);
-    need(r, ")");
-  } else if (isdigit((unsigned char)*r->p)) {
-    char *end;
-    guard *n = (guard *)make_guard(r, GUARD_INT, NULL, NULL);
-    n->value = strtoll(r->p, &end, 10);
-    r->p = end;
-    r->failed |= *end == '.';
-    g = n;
-  } else if (accept(r, "L")) {
-    g = read_input(r);
-  } else if (accept(r, "Max") || accept(r, "max")) {
-    g = read_call(r, GUARD_MAX);
-  } else if (accept(r, "Min") || accept(r, "min")) {
-    g = read_call(r, GUARD_MIN);
-  } else if (accept(r, "Mod") || accept(r, "PythonMod")) {
-    g = read_two(r, GUARD_MOD);
-  } else if (accept(r, "FloorDiv")) {
-    g = read_two(r, GUARD_FLOORDIV);
-  } else {
-    r->failed = true;
-  }
-  return g;
-}
-
-/* All recursion of the grammar except that of `not` passes through here. */
-static const guard *read_power(guard_reader *r)
-{
-  const guard *g;
-
-  session_enter(r->s);
-  if (accept(r, "-")) {
-    g = make_guard(r, GUARD_NEG, read_power(r), NULL);
-  } else {
-    g = read_atom(r);
-    if (!r->failed && accept(r, "**"))
-      g = make_guard(r, GUARD_POW, g, read_power(r));
-  }
-  session_leave(r->s);
-  return g;
-}
-
-static const guard *read_term(guard_reader *r)
-{
-  const guard *g = read_power(r);
-
-  for (;;) {
-    if (r->failed)
-      return g;
-    if (accept(r, "//"))
-      g = make_guard(r, GUARD_FLOORDIV, g, read_power(r));
-    else if (accept(r, "*"))
-      g = make_guard(r, GUARD_MUL, g, read_power(r));
-    else if (accept(r, "%"))
-      g = make_guard(r, GUARD_MOD, g, read_power(r));
-    else
-      return g;
-  }
-}
-
-static const guard *read_sum(guard_reader *r)
-{
-  const guard *g = read_term(r);
-
-  for (;;) {
-    if (r->failed)
-      return g;
-    if (accept(r, "+"))
-      g = make_guard(r, GUARD_ADD, g, read_term(r));
-    else if (accept(r, "-"))
-      g = make_guard(r, GUARD_SUB, g, read_term(r));
-    else
-      return g;
-  }
-}
-
-static const guard *read_comparison(guard_reader *r)
-{
-  static const struct { const char *token; guard_op op;
-  } ops[] = {{"==", GUARD_EQ}, {"!=", GUARD_NE}, {"<=", GUARD_LE},
-             {">=", GUARD_GE}, {"<", GUARD_LT},  {">", GUARD_GT}};
-
-  if (accept(r, "not")) {
-    session_enter(r->s);
-    const guard *inner = read_comparison(r);
-    session_leave(r->s);
-    return make_guard(r, GUARD_NOT, inner, NULL);
-  }
-  const guard *a = read_sum(r), *all = NULL;
-  for (size_t i = 0; i < COUNT_OF(ops) && !r->failed; i++) {
-    if (!accept(r, ops[i].token))
-      continue;
-    const guard *b = read_sum(r), *one = make_guard(r, ops[i].op, a, b);
-    all = all ? make_guard(r, GUARD_AND, all, one) : one;
-    a = b;
-    i = (size_t)-1; /* a < b < c */
-  }
-  return all ? all : a;
-}
-
-static const guard *read_and(guard_reader *r)
-{
-  const guard *g = read_comparison(r);
-
-  while (!r->failed && accept(r, "and"))
-    g = make_guard(r, GUARD_AND, g, read_comparison(r));
-  return g;
-}
-
-static const guard *read_or(guard_reader *r)
-{
-  const guard *g = read_and(r);
-
-  while (!r->failed && accept(r, "or"))
-    g = make_guard(r, GUARD_OR, g, read_and(r));
-  return g;
-}
-
-/* -- Showing: as Python's ast.unparse does, with `x` for `L['x']` ------------------------------ */
-
-enum {
-  BIND_OR,
-  BIND_AND,
-  BIND_NOT,
-  BIND_COMPARE,
-  BIND_SUM,
-  BIND_TERM,
-  BIND_FACTOR,
-  BIND_POWER,
-  BIND_ATOM
-};
-
-static const struct shown_op { const char *word; int bind;
-} shown_ops[] = {[GUARD_ADD] = {" + ", BIND_SUM},     [GUARD_SUB] = {" - ", BIND_SUM},
-                 [GUARD_MUL] = {" * ", BIND_TERM},    [GUARD_FLOORDIV] = {" // ", BIND_TERM},
-                 [GUARD_MOD] = {" % ", BIND_TERM},    [GUARD_POW] = {" ** ", BIND_POWER},
-                 [GUARD_EQ] = {" == ", BIND_COMPARE}, [GUARD_NE] = {" != ", BIND_COMPARE},
-                 [GUARD_LT] = {" < ", BIND_COMPARE},  [GUARD_LE] = {" <= ", BIND_COMPARE},
-                 [GUARD_GT] = {" > ", BIND_COMPARE},  [GUARD_GE] = {" >= ", BIND_COMPARE},
-                 [GUARD_AND] = {" and ", BIND_AND},   [GUARD_OR] = {" or ", BIND_OR}};
-
-typedef struct shower {
-  session *s;
-  text_buf *t;
+typedef struct parser {
   const exported *e;
-} shower;
+  arena *mem;
+  const char *text;
+  session *s;
+  guard_source *sources;
+  uint32_t n, cap;
+  bool unknown; /* a source that is no input's */
+  guard *made;
+} parser;
 
-static void show(const shower *w, const guard *g, int bind);
-
-static void show_op(const shower *w, const guard *g, int bind)
+static void add_source(void *arg, const expression *symbol)
 {
-  text_buf *t = w->t;
-  const exported *e = w->e;
+  parser *p = arg;
+  guard_source one = {.name = symbol->name};
+  source_reader r = {p->e, symbol->name.p, symbol->name.p + symbol->name.len};
 
-  switch (g->op) {
-  case GUARD_INT:
-    text_printf(t, "%lld", (long long)g->value);
-    return;
-  case GUARD_LEAF:
-  case GUARD_CONSTANT:
-    text_puts(t, e->leaf_names[g->leaf]);
-    return;
-  case GUARD_SIZE:
-    text_printf(t, "%s.size()[%lld]", e->leaf_names[g->leaf], (long long)g->value);
-    return;
-  case GUARD_MIN:
-  case GUARD_MAX:
-    text_puts(t, g->op == GUARD_MIN ? "min(" : "max(");
-    show(w, g->a, BIND_OR);
-    text_puts(t, ", ");
-    show(w, g->b, BIND_OR);
-    text_putc(t, ')');
-    return;
-  case GUARD_NEG:
-  case GUARD_NOT: {
-    int own = g->op == GUARD_NEG ? BIND_FACTOR : BIND_NOT;
-    text_puts(t, bind > own ? "(" : "");
-    text_puts(t, g->op == GUARD_NEG ? "-" : "not ");
-    show(w, g->a, own);
-    text_puts(t, bind > own ? ")" : "");
-    return;
-  }
-  default:
-    break;
-  }
-  const struct shown_op *op = &shown_ops[g->op];
-  bool right = g->op == GUARD_POW, tight = op->bind == BIND_COMPARE;
-  text_puts(t, bind > op->bind ? "(" : "");
-  show(w, g->a, op->bind + (right || tight));
-  text_puts(t, op->word);
-  show(w, g->b, op->bind + !right);
-  text_puts(t, bind > op->bind ? ")" : "");
+  p->unknown |= !find_input(&r, &one);
+  GROW_IN(p->s, p->mem, p->sources, p->n, p->cap, 2);
+  p->sources[p->n++] = one;
 }
 
-static void show(const shower *w, const guard *g, int bind)
+static const char *kept_text(session *s, arena *mem, const text_buf *t)
 {
-  session_enter(w->s);
-  show_op(w, g, bind);
-  session_leave(w->s);
-}
-
-static const char *shown_text(session *s, arena *mem, const exported *e, const guard *g)
-{
-  text_buf *t = session_text(s);
-
-  show(&(shower){s, t, e}, g, BIND_OR);
   if (text_failed(t))
     session_check(s, call_nomem(s->cx));
   char *out = session_alloc_in(s, mem, t->len + 1);
@@ -393,65 +154,135 @@ static const char *shown_text(session *s, arena *mem, const exported *e, const g
   return out;
 }
 
+static void parse(session *s, void *arg)
+{
+  parser *p = arg;
+  text_buf *shown = session_text(s);
+  const expression *condition =
+    expression_read(s, p->mem, "guards_code", str_of(p->text), EXPRESSION_PYTHON);
+
+  p->s = s;
+  expression_symbols(s, condition, add_source, p);
+  if (p->unknown || strlen(p->text) > MOST_TEXT)
+    return;
+  guard_unparse(s, shown, p->text);
+  p->made = session_alloc_in(s, p->mem, sizeof *p->made);
+  *p->made = (guard){.condition = condition,
+                     .sources = p->sources,
+                     .n_sources = p->n,
+                     .text = kept_text(s, p->mem, shown)};
+}
+
 const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text)
 {
-  guard_reader r = {.s = s, .mem = mem, .e = e, .p = text};
-  const guard *g = read_or(&r);
+  parser p = {.e = e, .mem = mem, .text = text};
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx inner = *s->cx;
 
-  skip(&r);
-  if (r.failed || *r.p || !g)
-    return NULL;
-  ((guard *)g)->text = shown_text(s, mem, e, g);
-  return g;
+  inner.err = &err;
+  const rush_status st = session_run(&inner, parse, &p);
+  const bool unsupported =
+    st == RUSH_EFORMAT || (st == RUSH_ELIMIT && err.limit == RUSH_LIMIT_OTHER);
+  if (unsupported)
+    rush_error_clear(&err);
+  else if (st != RUSH_OK)
+    error_move(s->cx->err, &err);
+  session_check(s, unsupported ? RUSH_OK : st);
+  return unsupported ? NULL : p.made;
 }
 
-const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a,
-                           const guard *b)
+/* -- Making ------------------------------------------------------------------------------------ */
+
+guard_source guard_source_of(session *s, arena *mem, const exported *e, uint32_t leaf, int64_t dim)
 {
+  text_buf *t = session_text(s);
+
+  text_puts(t, e->leaf_names[leaf]);
+  if (dim >= 0)
+    text_printf(t, ".size()[%lld]", (long long)dim);
+  return (guard_source){.name = str_of(kept_text(s, mem, t)), .leaf = leaf, .dim = dim};
+}
+
+const guard *guard_compare(session *s, arena *mem, expression_kind relation, const guard_source *a,
+                           const guard_source *b, int64_t number)
+{
+  guard_source *sources = session_alloc_in(s, mem, 2 * sizeof *sources);
+  text_buf *t = session_text(s);
   guard *g = session_alloc_in(s, mem, sizeof *g);
+  const expression *sides[2] = {expression_symbol(s, mem, a->name, (str){0}),
+                                b ? expression_symbol(s, mem, b->name, (str){0})
+                                  : expression_integer(s, mem, number)};
 
-  *g = (guard){.op = op, .a = a, .b = b};
-  g->text = shown_text(s, mem, e, g);
+  sources[0] = *a;
+  sources[0].name = sides[0]->name; /* find_source compares pointers first */
+  if (b) {
+    sources[1] = *b;
+    sources[1].name = sides[1]->name;
+  }
+  text_printf(t, "%s %s ", a->name.p, expression_relation(relation));
+  if (b)
+    text_puts(t, b->name.p);
+  else
+    text_printf(t, "%lld", (long long)number);
+  *g = (guard){.condition = expression_call(s, mem, relation, 2, sides),
+               .sources = sources,
+               .n_sources = b ? 2 : 1,
+               .text = kept_text(s, mem, t)};
   return g;
 }
 
-/* Print a condition so that equal ones are equal texts: n > 4 as n >= 5. */
-static void put_key(shower *w, const guard *g)
-{
-  const bool strict = (g->op == GUARD_GT || g->op == GUARD_LT) && g->b->op == GUARD_INT;
+/* -- Keys -------------------------------------------------------------------------------------- */
 
-  if (!strict) {
-    show(w, g, BIND_OR);
-    return;
-  }
-  show(w, g->a, BIND_OR);
-  text_printf(w->t, g->op == GUARD_GT ? " >= %lld" : " <= %lld",
-              (long long)g->b->value + (g->op == GUARD_GT ? 1 : -1));
+static const guard_source *find_source(const guard *g, str name)
+{
+  uint32_t i = 0;
+
+  while (g->sources[i].name.p != name.p && !str_eq(g->sources[i].name, name))
+    i++;
+  return &g->sources[i];
+}
+
+typedef struct key_job {
+  const exported *e;
+  const guard *g;
+} key_job;
+
+static void put_source(void *arg, text_buf *out, const expression *symbol)
+{
+  const key_job *j = arg;
+  const guard_source *source = find_source(j->g, symbol->name);
+
+  text_puts(out, j->e->leaf_names[source->leaf]);
+  if (source->dim >= 0)
+    text_printf(out, ".size()[%lld]", (long long)source->dim);
+}
+
+/* Write n > 4 as n >= 5. */
+static const expression *not_strict(session *s, const expression *e)
+{
+  const bool greater = e->kind == EXPRESSION_GT;
+
+  if ((!greater && e->kind != EXPRESSION_LT) || !expression_is_integer(e->args[1]))
+    return e;
+  const expression *sides[2] = {
+    e->args[0], expression_integer(s, s->mem, i64_add(e->args[1]->p, greater ? 1 : -1))};
+  return expression_call(s, s->mem, greater ? EXPRESSION_GE : EXPRESSION_LE, 2, sides);
 }
 
 const char *guard_key(session *s, const exported *e, const guard *g)
 {
   text_buf *t = session_text(s);
+  key_job j = {e, g};
 
-  if (g->op == GUARD_CONSTANT)
+  if (!g->condition)
     return g->text;
-  put_key(&(shower){s, t, e}, g);
+  expression_print_python(s, t, not_strict(s, g->condition), put_source, &j);
   if (text_failed(t))
     session_check(s, call_nomem(s->cx));
   return text_str(t);
 }
 
 /* -- Checking ---------------------------------------------------------------------------------- */
-
-/* Compute with wrapping arithmetic: sizes are far below the limits; a hostile guard only fails. */
-static int64_t power(int64_t a, int64_t b)
-{
-  uint64_t r = 1;
-
-  for (int64_t i = 0; i < b && i < 64; i++)
-    r *= (uint64_t)a;
-  return (int64_t)r;
-}
 
 static bool is_number(rush_value v)
 {
@@ -475,146 +306,105 @@ static bool same_constant(rush_value want, rush_value got)
 typedef struct checker {
   call_ctx *cx;
   const exported *e;
+  const guard *g;
   const rush_value *leaves;
-  const guard *missing; /* a size of a dimension that the input does not have; or NULL */
-  rush_status st; /* sticky: the recursion's limit */
+  const guard_source *missing; /* a size of a dimension that the input does not have; or NULL */
 } checker;
 
-static int64_t eval(checker *k, const guard *g);
-
-static int64_t eval_op(checker *k, const guard *g)
+static bool find_value(void *arg, const expression *symbol, rush_value *value)
 {
-  const rush_value *leaves = k->leaves;
-  rush_value v;
-  int64_t a, b;
+  checker *k = arg;
+  const guard_source *source = find_source(k->g, symbol->name);
+  const rush_value v = k->leaves[source->leaf];
 
-  switch (g->op) {
-  case GUARD_INT:
-    return g->value;
-  case GUARD_LEAF:
-    v = leaves[g->leaf];
-    return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL ? v.as.i : -1;
-  case GUARD_CONSTANT:
-    return same_constant(*g->constant, leaves[g->leaf]);
-  case GUARD_SIZE:
-    v = leaves[g->leaf];
-    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && g->value >= 0 && g->value < v.as.tensor->n_dims)
-      return v.as.tensor->sizes[g->value];
-    k->missing = g;
-    return -1;
-  case GUARD_AND:
-    return eval(k, g->a) && eval(k, g->b);
-  case GUARD_OR:
-    return eval(k, g->a) || eval(k, g->b);
-  case GUARD_NOT:
-    return !eval(k, g->a);
-  default:
-    break;
+  if (source->dim < 0) {
+    *value = v;
+    return true;
   }
-  a = eval(k, g->a);
-  b = g->b ? eval(k, g->b) : 0;
-  switch (g->op) {
-  case GUARD_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
-  case GUARD_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
-  case GUARD_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-  case GUARD_FLOORDIV: return b == 0 ? 0 : i64_floordiv(a, b);
-  case GUARD_MOD: return b == 0 ? a : i64_mod(a, b);
-  case GUARD_POW: return power(a, b);
-  case GUARD_NEG: return (int64_t)(0 - (uint64_t)a);
-  case GUARD_MIN: return i64_min(a, b);
-  case GUARD_MAX: return i64_max(a, b);
-  case GUARD_EQ: return a == b;
-  case GUARD_NE: return a != b;
-  case GUARD_LT: return a < b;
-  case GUARD_LE: return a <= b;
-  case GUARD_GT: return a > b;
-  case GUARD_GE: return a >= b;
-  default: return 0;
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && source->dim < v.as.tensor->n_dims) {
+    *value = value_int(v.as.tensor->sizes[source->dim]);
+    return true;
   }
+  k->missing = source;
+  return false;
 }
 
-static int64_t eval(checker *k, const guard *g)
-{
-  if (k->st != RUSH_OK || (k->st = call_enter(k->cx)) != RUSH_OK)
-    return 0;
-  const int64_t v = eval_op(k, g);
-  call_leave(k->cx);
-  return v;
-}
-
-/* Collect the inputs that a condition names, each once: at most MOST_SHOWN. */
+/* Print "x is float32[2, 3]; n is 4": at most MOST_SHOWN inputs of the condition, each once. */
 #define MOST_SHOWN 8
-typedef struct named_leaves {
-  uint32_t at[MOST_SHOWN];
-  int n;
-} named_leaves;
-
-static void name_leaves(const guard *g, named_leaves *l)
+static rush_status put_input(checker *k, uint32_t leaf, bool first, text_buf *t)
 {
-  const bool is_leaf = g->op == GUARD_LEAF || g->op == GUARD_SIZE || g->op == GUARD_CONSTANT;
-  bool is_known = !is_leaf || l->n == MOST_SHOWN;
+  const rush_value v = k->leaves[leaf];
 
-  for (int i = 0; i < l->n; i++)
-    is_known |= l->at[i] == g->leaf;
-  if (!is_known)
-    l->at[l->n++] = g->leaf;
-  if (g->a)
-    name_leaves(g->a, l); /* as deep as the parser's recursion: MOST_TERMS */
-  if (g->b)
-    name_leaves(g->b, l);
+  text_printf(t, "%s%s is ", first ? "" : "; ", k->e->leaf_names[leaf]);
+  if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
+    return value_repr(k->cx, t, v);
+  text_printf(t, "%s[", dtype_name(v.as.tensor->dtype));
+  for (int dim = 0; dim < v.as.tensor->n_dims; dim++)
+    text_printf(t, "%s%lld", dim ? ", " : "", (long long)v.as.tensor->sizes[dim]);
+  text_putc(t, ']');
+  return RUSH_OK;
 }
 
-/* Print "x is float32[2, 3]; n is 4". */
-static rush_status put_inputs(checker *k, const guard *g, text_buf *t)
+static rush_status put_inputs(checker *k, text_buf *t)
 {
-  named_leaves l = {.n = 0};
+  uint32_t shown[MOST_SHOWN];
+  int n = 0;
 
-  name_leaves(g, &l);
-  for (int i = 0; i < l.n; i++) {
-    const rush_value v = k->leaves[l.at[i]];
-    text_printf(t, "%s%s is ", i ? "; " : "", k->e->leaf_names[l.at[i]]);
-    if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor) {
-      TRY(value_repr(k->cx, t, v));
+  if (!k->g->condition)
+    return put_input(k, k->g->leaf, true, t);
+  for (uint32_t i = 0; i < k->g->n_sources && n < MOST_SHOWN; i++) {
+    bool is_known = false;
+    for (int j = 0; j < n; j++)
+      is_known |= shown[j] == k->g->sources[i].leaf;
+    if (is_known)
       continue;
-    }
-    text_printf(t, "%s[", dtype_name(v.as.tensor->dtype));
-    for (int dim = 0; dim < v.as.tensor->n_dims; dim++)
-      text_printf(t, "%s%lld", dim ? ", " : "", (long long)v.as.tensor->sizes[dim]);
-    text_putc(t, ']');
+    shown[n++] = k->g->sources[i].leaf;
+    TRY(put_input(k, shown[n - 1], n == 1, t));
   }
+  return RUSH_OK;
+}
+
+/* Print "2 == 1; " for a relation. */
+static rush_status put_sides(checker *k, text_buf *t)
+{
+  const expression *e = k->g->condition;
+  rush_value side;
+
+  if (!e || e->kind < EXPRESSION_EQ || e->kind > EXPRESSION_GE)
+    return RUSH_OK;
+  for (int i = 0; i < 2; i++) {
+    TRY(expression_evaluate(k->cx, e->args[i], find_value, k, &side));
+    TRY(value_repr(k->cx, t, side));
+    if (i == 0)
+      text_printf(t, " %s ", expression_relation(e->kind));
+  }
+  text_puts(t, "; ");
   return RUSH_OK;
 }
 
 /* Print PyTorch's message, then the values found: the numbers if the condition compares some, and
  * the inputs. */
-static rush_status describe_failed(checker *k, const guard *g, text_buf *t)
+static rush_status describe_failed(checker *k, text_buf *t)
 {
-  static const char *const signs[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LT] = "<",
-                                      [GUARD_LE] = "<=", [GUARD_GT] = ">",  [GUARD_GE] = ">="};
-  const guard *missing = k->missing;
-
-  if (missing)
-    text_puts(t, "tuple index out of range");
-  else
-    text_printf(t, "Guard failed: %s", g->text);
-  text_puts(t, "\n(this call: ");
-  if (missing) {
-    text_printf(t, "no size()[%lld] for %s: ", (long long)missing->value, g->text);
-  } else if (g->op >= GUARD_EQ && g->op <= GUARD_GE) {
-    const int64_t a = eval(k, g->a), b = eval(k, g->b);
-    text_printf(t, "%lld %s %lld; ", (long long)a, signs[g->op], (long long)b);
+  if (k->missing) {
+    text_printf(t, "tuple index out of range\n(this call: no size()[%lld] for %s: ",
+                (long long)k->missing->dim, k->g->text);
+    TRY(put_input(k, k->missing->leaf, true, t));
+  } else {
+    text_printf(t, "Guard failed: %s\n(this call: ", k->g->text);
+    TRY(put_sides(k, t));
+    TRY(put_inputs(k, t));
   }
-  TRY(put_inputs(k, missing ? missing : g, t));
   text_puts(t, ")");
-  return k->st;
+  return RUSH_OK;
 }
 
-static rush_status fail_guard(checker *k, const guard *g)
+static rush_status fail_guard(checker *k)
 {
   text_buf t;
 
   text_init(&t, k->cx->ctx);
-  rush_status st = describe_failed(k, g, &t);
+  rush_status st = describe_failed(k, &t);
   if (st == RUSH_OK)
     st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError",
                         "%s", text_str(&t));
@@ -622,11 +412,24 @@ static rush_status fail_guard(checker *k, const guard *g)
   return st;
 }
 
+static bool truth(rush_value v)
+{
+  return v.tag == RUSH_TAG_FLOAT ? v.as.d != 0 : v.tag == RUSH_TAG_INT ? v.as.i != 0 : v.as.b;
+}
+
 rush_status guard_check(call_ctx *cx, const exported *e, const guard *g, const rush_value *leaves)
 {
-  checker k = {.cx = cx, .e = e, .leaves = leaves};
+  checker k = {.cx = cx, .e = e, .g = g, .leaves = leaves};
+  rush_value holds = value_bool(false);
+  rush_status st = RUSH_OK;
 
-  if ((eval(&k, g) && !k.missing) || k.st != RUSH_OK)
-    return k.st;
-  return fail_guard(&k, g);
+  if (!g->condition)
+    holds = value_bool(same_constant(*g->constant, leaves[g->leaf]));
+  else
+    st = expression_evaluate(cx, g->condition, find_value, &k, &holds);
+  if (st != RUSH_OK && !k.missing) {
+    error_prefix(cx->err, "Guard failed: %s", g->text);
+    return st;
+  }
+  return st == RUSH_OK && truth(holds) ? RUSH_OK : fail_guard(&k);
 }

@@ -308,7 +308,7 @@ static rush_status round_decimal(evaluation *v, const expression *e, double x, i
 
 /* -- Functions --------------------------------------------------------------------------------- */
 
-static rush_status binary_operands(evaluation *v, const expression *e, number *a, number *b)
+static inline rush_status binary_operands(evaluation *v, const expression *e, number *a, number *b)
 {
   TRY(evaluate(v, e->args[0], a));
   return evaluate(v, e->args[1], b);
@@ -329,12 +329,13 @@ static rush_status fold_numbers(evaluation *v, const expression *e, number *out)
 
 static rush_status relation(evaluation *v, const expression *e, number *out)
 {
+  /* By kind, from EXPRESSION_EQ: bit c + 1 is set if the relation holds for compare's c. */
+  static const uint8_t holds[] = {1 << 1, 1 << 0 | 1 << 2 | 1 << 3, 1 << 0, 1 << 0 | 1 << 1,
+                                  1 << 2, 1 << 1 | 1 << 2};
   number a, b;
 
   TRY(binary_operands(v, e, &a, &b));
-  const int c = compare(a, b);
-  const bool holds[] = {c == 0, c != 0, c == -1, c == -1 || c == 0, c == 1, c == 1 || c == 0};
-  *out = of_bool(holds[e->kind - EXPRESSION_EQ]);
+  *out = of_bool(holds[e->kind - EXPRESSION_EQ] >> (compare(a, b) + 1) & 1);
   return RUSH_OK;
 }
 
@@ -510,8 +511,6 @@ static rush_status leaf(evaluation *v, const expression *e, number *out)
   case EXPRESSION_FALSE:
     *out = of_bool(e->kind == EXPRESSION_TRUE);
     return RUSH_OK;
-  case EXPRESSION_SYMBOL:
-    return symbol(v, e, out);
   case EXPRESSION_INT_INFINITY:
   case EXPRESSION_INT_NEG_INFINITY:
     return call_fail_type(v->cx, "OverflowError", "int_oo is no number");
@@ -524,51 +523,77 @@ static rush_status leaf(evaluation *v, const expression *e, number *out)
   }
 }
 
-static rush_status evaluate(evaluation *v, const expression *e, number *out)
+static rush_status no_value(evaluation *v, const expression *e, number *out)
+{
+  (void)out;
+  return outside_domain(v, e);
+}
+
+static rush_status power_operands(evaluation *v, const expression *e, number *out)
 {
   number a, b;
 
-  if (e->kind <= EXPRESSION_SYMBOL)
-    return leaf(v, e, out);
-  if (e->kind >= EXPRESSION_EQ && e->kind <= EXPRESSION_GE)
-    return relation(v, e, out);
-  switch ((int)e->kind) {
-  case EXPRESSION_ADD:
-  case EXPRESSION_MUL:
-    return fold_numbers(v, e, out);
-  case EXPRESSION_AND:
-  case EXPRESSION_OR:
-  case EXPRESSION_XOR:
-  case EXPRESSION_NOT:
-    return logic(v, e, out);
-  case EXPRESSION_MIN:
-  case EXPRESSION_MAX:
-    return extreme(v, e, out);
-  case EXPRESSION_WHERE:
-  case EXPRESSION_ITE:
-  case EXPRESSION_PIECEWISE:
-    return choice(v, e, out);
-  case EXPRESSION_INT_TRUE_DIV:
-  case EXPRESSION_FLOAT_TRUE_DIV:
-    return true_division(v, e, out);
-  case EXPRESSION_POW:
-  case EXPRESSION_POW_BY_NATURAL:
-  case EXPRESSION_FLOAT_POW:
-    TRY(binary_operands(v, e, &a, &b));
-    return power(v, e, a, b, out);
-  case EXPRESSION_ROUND_DECIMAL:
-    TRY(binary_operands(v, e, &a, &b));
-    if (b.is_float || b.q != 1)
-      return not_integer(v, e);
-    *out = of_float(0);
-    return round_decimal(v, e, as_float(a), b.p, &out->d);
-  case EXPRESSION_DENSE:
-    return is_dense(v, e, out);
-  case EXPRESSION_PAIR:
-    return outside_domain(v, e);
-  default:
-    return e->n_args == 1 ? unary(v, e, out) : integer_function(v, e, out);
-  }
+  TRY(binary_operands(v, e, &a, &b));
+  return power(v, e, a, b, out);
+}
+
+static rush_status round_operands(evaluation *v, const expression *e, number *out)
+{
+  number a, b;
+
+  TRY(binary_operands(v, e, &a, &b));
+  if (b.is_float || b.q != 1)
+    return not_integer(v, e);
+  *out = of_float(0);
+  return round_decimal(v, e, as_float(a), b.p, &out->d);
+}
+
+/* How a kind is evaluated; NULL: as a function of one number, or of several integers.  A table, as
+ * a switch becomes one function whose frame is paid for at each symbol. */
+static rush_status (*const evaluators[EXPRESSION_N_KINDS])(evaluation *v, const expression *e,
+                                                           number *out) = {
+  [EXPRESSION_NUMBER] = leaf,
+  [EXPRESSION_FLOAT] = leaf,
+  [EXPRESSION_TRUE] = leaf,
+  [EXPRESSION_FALSE] = leaf,
+  [EXPRESSION_INT_INFINITY] = leaf,
+  [EXPRESSION_INT_NEG_INFINITY] = leaf,
+  [EXPRESSION_INFINITY] = leaf,
+  [EXPRESSION_NEG_INFINITY] = leaf,
+  [EXPRESSION_NAN] = leaf,
+  [EXPRESSION_SYMBOL] = symbol,
+  [EXPRESSION_EQ] = relation,
+  [EXPRESSION_NE] = relation,
+  [EXPRESSION_LT] = relation,
+  [EXPRESSION_LE] = relation,
+  [EXPRESSION_GT] = relation,
+  [EXPRESSION_GE] = relation,
+  [EXPRESSION_ADD] = fold_numbers,
+  [EXPRESSION_MUL] = fold_numbers,
+  [EXPRESSION_AND] = logic,
+  [EXPRESSION_OR] = logic,
+  [EXPRESSION_XOR] = logic,
+  [EXPRESSION_NOT] = logic,
+  [EXPRESSION_MIN] = extreme,
+  [EXPRESSION_MAX] = extreme,
+  [EXPRESSION_WHERE] = choice,
+  [EXPRESSION_ITE] = choice,
+  [EXPRESSION_PIECEWISE] = choice,
+  [EXPRESSION_INT_TRUE_DIV] = true_division,
+  [EXPRESSION_FLOAT_TRUE_DIV] = true_division,
+  [EXPRESSION_POW] = power_operands,
+  [EXPRESSION_POW_BY_NATURAL] = power_operands,
+  [EXPRESSION_FLOAT_POW] = power_operands,
+  [EXPRESSION_ROUND_DECIMAL] = round_operands,
+  [EXPRESSION_DENSE] = is_dense,
+  [EXPRESSION_PAIR] = no_value,
+};
+
+static rush_status evaluate(evaluation *v, const expression *e, number *out)
+{
+  if (evaluators[e->kind])
+    return evaluators[e->kind](v, e, out);
+  return e->n_args == 1 ? unary(v, e, out) : integer_function(v, e, out);
 }
 
 rush_status expression_evaluate(call_ctx *cx, const expression *e, expression_lookup *lookup,
