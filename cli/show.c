@@ -145,6 +145,21 @@ static int signature_json(cli *c, rush_module *m, const char *method)
   return code;
 }
 
+/* Print what --check found. */
+static int put_faults(cli *c, const char *faults)
+{
+  const bool ok = *faults == 0;
+
+  if (c->json) {
+    printf("{\"ok\": %s, \"faults\": ", ok ? "true" : "false");
+    cli_json_text(stdout, faults);
+    printf("}\n");
+  } else {
+    fputs(ok ? "every graph is well-formed, and its operators can run\n" : faults, stdout);
+  }
+  return ok ? EXIT_OK : EXIT_NEGATIVE;
+}
+
 /* Run --check: verify the graphs of everything that methods reach. */
 static int check_program(cli *c, rush_module *m)
 {
@@ -153,16 +168,33 @@ static int check_program(cli *c, rush_module *m)
 
   if (rush_module_dump(m, RUSH_DUMP_FAULTS, NULL, &faults, &err) != RUSH_OK)
     return cli_report(c, &err);
-  bool ok = *faults == 0;
-  if (c->json) {
-    printf("{\"ok\": %s, \"faults\": ", ok ? "true" : "false");
-    cli_json_text(stdout, faults);
-    printf("}\n");
-  } else {
-    fputs(ok ? "every graph is well-formed, and its operators can run\n" : faults, stdout);
-  }
+  const int code = put_faults(c, faults);
   rush_free_text(c->context, faults);
-  return ok ? EXIT_OK : EXIT_NEGATIVE;
+  return code;
+}
+
+/* Check an exported program by its rules alone: one that cannot be opened to run, or for another
+ * dialect than its own.  Returns false, and nothing is printed, if it breaks none. */
+static bool check_rules(cli *c, const char *dialect, int *code)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *faults;
+
+  if (rush_export_verify(c->context, c->argv[0], &c->load, dialect, &faults, &err) != RUSH_OK) {
+    if (dialect)
+      *code = cli_report(c, &err);
+    else
+      rush_error_clear(&err);
+    return dialect != NULL;
+  }
+  if (dialect && !faults)
+    *code = cli_usage("show", "--dialect is for exported programs");
+  const bool is_found = faults && *faults;
+  if (is_found)
+    *code = put_faults(c, faults);
+  const bool is_exported = faults != NULL;
+  rush_free_text(c->context, faults);
+  return is_found || (dialect && !is_exported);
 }
 
 /* Return the program chosen by `--program NAME`; `--program` alone is a view: a word after it is a
@@ -355,7 +387,7 @@ int cli_show(cli *c)
     return show_page(c, path, is_profiled);
   if (path || is_profiled)
     return cli_usage("show", "%s requires --html", path ? "--output" : "--profile");
-  const char *method = cli_option(c, "--method");
+  const char *method = cli_option(c, "--method"), *dialect = cli_option(c, "--dialect");
   if (cli_flag(c, "--plan"))
     return show_plans(c, method);
   c->load.program = program_name(c);
@@ -363,6 +395,8 @@ int cli_show(cli *c)
   bool is_check = code == EXIT_OK && cli_flag(c, "--check");
   if (code == EXIT_OK)
     code = refuse_conflicts(view, is_check, method);
+  if (code == EXIT_OK && dialect && !is_check)
+    code = cli_usage("show", "--dialect requires --check");
   if (code != EXIT_OK)
     return code;
   const char *unknown = cli_unknown_option(c);
@@ -370,8 +404,15 @@ int cli_show(cli *c)
     return cli_bad_option("show", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
-  if (!cli_load(c, c->argv[0], &m, &err))
+  if (dialect && check_rules(c, dialect, &code))
+    return code;
+  if (!cli_load(c, c->argv[0], &m, &err)) {
+    if (is_check && check_rules(c, NULL, &code)) {
+      rush_error_clear(&err);
+      return code;
+    }
     return fail_load(c, &err, !view && !is_check);
+  }
   const rush_dump what = view ? view->what : RUSH_DUMP_SUMMARY;
   code = is_check                                 ? check_program(c, m)
          : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)

@@ -943,7 +943,8 @@ typedef enum rush_dump {
   RUSH_DUMP_ASM, /* what the groups were compiled to, for the arguments they are likely to get */
   /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
   RUSH_DUMP_JSON,
-  /* what the verifier finds wrong in everything that methods reach, one line each; "" if nothing */
+  /* what the verifiers find wrong in everything that methods reach, and in an exported program
+   * (rush_export_verify), one line each; "" if nothing */
   RUSH_DUMP_FAULTS,
   /* inputs and outputs of a method, or of all, one line each, as in rush_module_signature */
   RUSH_DUMP_SIGNATURE,
@@ -971,6 +972,15 @@ typedef enum rush_dump {
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method,
                                       char **out, rush_error *err) RUSH_CHECKED;
+
+/* Check an exported program (.pt2) against the rules of torch.export, without making it ready to
+ * run.  *faults (new: rush_free_text) has a line for each rule that it breaks, which begins with
+ * the rule's name ("args.type: ..."; docs/export.md lists them), and is "" if it breaks none; NULL
+ * if the file holds no exported program.  dialect: NULL, for those that the program names, or
+ * "TRAINING", "ATEN", "CORE_ATEN", "EDGE".  A file that cannot be read is an error. */
+RUSH_API rush_status rush_export_verify(rush_context *c, const char *path,
+                                        const rush_load_options *options, const char *dialect,
+                                        char **faults, rush_error *err) RUSH_CHECKED;
 
 /* A cancellation flag; another thread can set it. */
 typedef struct rush_cancel rush_cancel;

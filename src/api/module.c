@@ -94,6 +94,25 @@ rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes,
   return module_define(&cx, m, how.name, how.first_line, (str){text, n_bytes});
 }
 
+rush_status rush_export_verify(rush_context *c, const char *path, const rush_load_options *o,
+                               const char *dialect, char **faults, rush_error *err)
+{
+  archive_source from = {.path = path};
+  bool is_exported = false;
+  char *found = NULL;
+  call_ctx cx;
+  text_buf t;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(read_options(&from, o, err));
+  text_init(&t, cx.ctx);
+  TRY(api_text(&cx, archive_verify(&cx, &from, dialect, &t, &is_exported), &t, &found));
+  if (!is_exported)
+    rush_free_text(c, found);
+  *faults = is_exported ? found : NULL;
+  return RUSH_OK;
+}
+
 void rush_module_release(rush_module *m) { module_release(m); }
 
 rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err)

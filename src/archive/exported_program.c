@@ -8,12 +8,13 @@
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
 #include "export/lower.h"
+#include "export/verify.h"
 
 /* -- Weights and constants --------------------------------------------------------------------- */
 
 typedef struct weight { /* one entry of a config */
   str name, path;
-  bool is_parameter, use_pickle, requires_grad;
+  bool is_parameter, use_pickle, requires_grad, has_meta;
   int dtype;
   int64_t layout;
   int n_dims, n_strides;
@@ -52,6 +53,7 @@ static void read_tensor_meta(json *j, weight *w)
 {
   str key;
 
+  w->has_meta = true;
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "dtype"))
       w->dtype = read_schema_dtype(j);
@@ -70,6 +72,9 @@ static void read_tensor_meta(json *j, weight *w)
   }
 }
 
+#define WEIGHTS "data/weights/"
+#define CONSTANTS "data/constants/"
+
 /* Storages by record path: shared records (tied weights, views) are one storage. */
 typedef struct weight_reader {
   session *s;
@@ -78,6 +83,7 @@ typedef struct weight_reader {
   size_t at; /* position in it: the last weight that was begun */
   type_store *types;
   const char *folder;
+  bool is_weights; /* folder is WEIGHTS */
   table storages;
 } weight_reader;
 
@@ -161,7 +167,7 @@ static rush_tensor *make_weight(weight_reader *w, const weight *e)
   return t;
 }
 
-static void read_weight(weight_reader *w, json *j, str name, table *all)
+static weight *parse_weight(weight_reader *w, json *j, str name)
 {
   weight *e = session_new(w->s, weight);
   str key;
@@ -184,16 +190,42 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
   if (!e->path.p)
     json_fail(j, "an entry without path_name");
   w->at = j->pos;
-  rush_tensor *t = make_weight(w, e);
-  session_defer_value(w->s, value_tensor_steal(t));
-  if (table_get(all, name))
-    json_fail(j, "a second weight '%.*s'", (int)name.len, name.p);
-  session_table_put(w->s, all, name, t);
+  return e;
 }
 
-/* Read every entry of data/FOLDER/CONFIG into `all`: name -> tensor (owned by the session). */
-static void read_config(session *s, zip_archive *z, program *p, const char *folder,
-                        const char *config, table *all)
+/* Make the entry's tensor, and put it into `all`. */
+static void load_weight(weight_reader *w, json *j, const weight *e, void *all)
+{
+  rush_tensor *t = make_weight(w, e);
+
+  session_defer_value(w->s, value_tensor_steal(t));
+  if (table_get(all, e->name))
+    json_fail(j, "a second weight '%.*s'", (int)e->name.len, e->name.p);
+  session_table_put(w->s, all, e->name, t);
+}
+
+/* Note what the entry says, and read nothing else. */
+static void note_weight(weight_reader *w, json *j, const weight *e, void *all)
+{
+  export_state *state = table_get(all, e->name);
+
+  (void)j;
+  if (!state)
+    state = session_new(w->s, export_state);
+  state->is_weight |= w->is_weights;
+  state->is_constant |= !w->is_weights;
+  state->is_parameter |= e->is_parameter;
+  state->dtype = e->dtype;
+  state->n_dims = e->has_meta ? e->n_dims : -1;
+  state->sizes = e->sizes;
+  session_table_put(w->s, all, e->name, state);
+}
+
+typedef void use_weight(weight_reader *w, json *j, const weight *e, void *arg);
+
+/* Call use(reader, json, entry, arg) for each entry of FOLDER/CONFIG; `types` may be NULL. */
+static void read_config(session *s, zip_archive *z, type_store *types, const char *folder,
+                        const char *config, use_weight *use, void *arg)
 {
   const zip_entry *e = zip_find(z, session_printf(s, "%s%s", folder, config));
   weight_reader *w = session_new(s, weight_reader);
@@ -203,7 +235,8 @@ static void read_config(session *s, zip_archive *z, program *p, const char *fold
   if (!e)
     return;
   *w = (weight_reader){
-    .s = s, .zip = z, .in = zip_input(s, z, e), .types = &p->types, .folder = folder};
+    .s = s, .zip = z, .in = zip_input(s, z, e), .types = types, .folder = folder};
+  w->is_weights = strcmp(folder, WEIGHTS) == 0;
   session_table_init(s, &w->storages);
   json_init(&j, s, &w->in);
   for (json_begin_object(&j); json_next_key(&j, &key);) {
@@ -212,9 +245,30 @@ static void read_config(session *s, zip_archive *z, program *p, const char *fold
       continue;
     }
     for (json_begin_object(&j); json_next_key(&j, &name);)
-      read_weight(w, &j, name, all);
+      use(w, &j, parse_weight(w, &j, name), arg);
   }
   json_end(&j);
+}
+
+/* Read the configs of weights and of constants: session tables made by `use` hold them. */
+static void read_configs(session *s, zip_archive *z, type_store *types, str name, use_weight *use,
+                         table *all)
+{
+  read_config(s, z, types, WEIGHTS,
+              session_printf(s, "%.*s_weights_config.json", (int)name.len, name.p), use, all);
+  read_config(s, z, types, CONSTANTS,
+              session_printf(s, "%.*s_constants_config.json", (int)name.len, name.p), use, all);
+}
+
+uint32_t exported_faults(session *s, zip_archive *z, str name, const char *dialect, text_buf *out)
+{
+  table *state = session_new(s, table);
+  const export_verify_options options = {.dialect = dialect, .state = state};
+
+  session_table_init(s, state);
+  const exported_program *p = exported_read(s, z, name, EXPORTED_AS_DATA);
+  read_configs(s, z, NULL, name, note_weight, state);
+  return export_verify(s, p, &options, out);
 }
 
 void exported_program_load(session *s, zip_archive *z, str name, module *m)
@@ -225,10 +279,7 @@ void exported_program_load(session *s, zip_archive *z, str name, module *m)
 
   session_table_init(s, state);
   const exported_program *data = exported_read(s, z, name, EXPORTED_TO_RUN);
-  read_config(s, z, p, "data/weights/",
-              session_printf(s, "%.*s_weights_config.json", (int)name.len, name.p), state);
-  read_config(s, z, p, "data/constants/",
-              session_printf(s, "%.*s_constants_config.json", (int)name.len, name.p), state);
+  read_configs(s, z, &p->types, name, load_weight, state);
   exported_attach_places(s, p, z, name);
   m->exported = exported_lower(s, data, state, p, &self);
   m->format = RUSH_FORMAT_EXPORT;

@@ -15,5 +15,8 @@ str exported_choose(session *s, const zip_archive *z, const char *program);
 mapping *exported_samples(session *s, const zip_archive *z, str program);
 /* Fill program, object, format and exported of `m` from the program of that name. */
 void exported_program_load(session *s, zip_archive *z, str program, module *m);
+/* Append a line for each rule that the program breaks (export/verify.h); returns their number. */
+uint32_t exported_faults(session *s, zip_archive *z, str program, const char *dialect,
+                         text_buf *out);
 
 #endif

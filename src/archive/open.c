@@ -171,6 +171,12 @@ _Noreturn static void refuse_foreign(session *s, const mapping *map)
                       map->name, *what ? "the file is " : "the file starts with other bytes", what);
 }
 
+static bool holds_exported(const zip_archive *z)
+{
+  return zip_find(z, "models/model.json") || zip_find(z, "archive_format") ||
+         zip_find_name(z, STR("serialized_exported_program.json"));
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -191,8 +197,7 @@ static void load_body(session *s, void *arg)
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
                         "%s: only TorchScript of PyTorch 1.4 or newer loads without its data",
                         map->name);
-  const bool is_exported = zip_find(z, "models/model.json") || zip_find(z, "archive_format") ||
-                           zip_find_name(z, STR("serialized_exported_program.json"));
+  const bool is_exported = holds_exported(z);
   if (job->from->program && !is_exported)
     refuse_program(s, map, job->from->program);
   if (is_exported)
@@ -231,3 +236,34 @@ rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
   return st;
 }
 
+
+typedef struct verify_job {
+  const archive_source *from;
+  const char *dialect;
+  text_buf *faults;
+  bool is_exported;
+} verify_job;
+
+static void verify_body(session *s, void *arg)
+{
+  verify_job *job = arg;
+  mapping *map = archive_map(s, job->from);
+
+  if (!zip_looks_like(map->data, map->n_bytes))
+    return;
+  zip_archive *z = zip_open(s, map, job->from->check_full);
+  job->is_exported = holds_exported(z);
+  if (job->is_exported)
+    exported_faults(s, z, exported_choose(s, z, job->from->program), job->dialect, job->faults);
+}
+
+rush_status archive_verify(call_ctx *cx, const archive_source *from, const char *dialect,
+                           text_buf *faults, bool *is_exported)
+{
+  verify_job job = {.from = from, .dialect = dialect, .faults = faults};
+  const rush_status st = session_run(cx, verify_body, &job);
+
+  if (st == RUSH_OK)
+    *is_exported = job.is_exported;
+  return st;
+}

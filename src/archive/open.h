@@ -21,6 +21,10 @@ typedef struct archive_source {
 
 /* Load either format (recognised by its records).  *out is new. */
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out) RUSH_CHECKED;
+/* Append a line for each rule that an exported program breaks (export/verify.h), without making it
+ * ready to run; *is_exported is false, and nothing is appended, if the file holds none. */
+rush_status archive_verify(call_ctx *cx, const archive_source *from, const char *dialect,
+                           text_buf *faults, bool *is_exported) RUSH_CHECKED;
 /* Return the source's bytes, mapped or copied; released with the session. */
 mapping *archive_map(session *s, const archive_source *from);
 /* Compile everything that such a call would compile, without a change that a later call could

@@ -1,8 +1,9 @@
 /* show/check.c -- verifies every graph that a module's methods reach: as it is in the program, and
- * as passes leave it for running.
+ * as passes leave it for running; of an exported program first the program itself, by its rules.
  *
  * A worklist over callees; a function that fails is reported and the next one checked.  Cost: that
  * of compiling everything. */
+#include "archive/exported_program.h"
 #include "module/module.h"
 #include "show/show.h"
 #include "passes/passes.h"
@@ -84,6 +85,8 @@ void show_faults(session *s, module *m, text_buf *out)
   k->out = out;
   session_table_init(s, &k->seen);
   k->lacks = session_text(s);
+  if (m->archive)
+    exported_faults(s, m->archive, str_of(m->archive_name), NULL, out);
   for (uint32_t i = 0; i < cls->n_methods; i++)
     add_function(k, s, cls->methods[i]);
   for (uint32_t i = 0; i < k->seen.n; i++) {

@@ -2,14 +2,18 @@
 and floats, sizes known at run time, branches, loops, scans, autocast, mutation, tokens, results of
 every kind, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
 
-    python tests/python/exported_programs.py FOLDER     save them there
+    python tests/python/exported_programs.py FOLDER             save them there
+    python tests/python/exported_programs.py --small FOLDER     without metadata, compressed, as
+                                                                tests/data/exports has them
 """
 
 from __future__ import annotations
 
+import json
 import pathlib
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -335,9 +339,31 @@ def make(name: str) -> ExportedProgram:
         return PROGRAMS[name]()
 
 
+def without_metadata(part: Any) -> Any:
+    """The JSON with the metadata of nodes, which names files of the machine, left out."""
+    if isinstance(part, dict):
+        return {k: {} if k == "metadata" else without_metadata(v) for k, v in part.items()}
+    return [without_metadata(item) for item in part] if isinstance(part, list) else part
+
+
+def smaller(path: pathlib.Path) -> None:
+    """Compress the archive, and leave out what is not needed to read the program."""
+    with zipfile.ZipFile(path) as z:
+        records = {name.split("/", 1)[1]: z.read(name) for name in z.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+        for name, data in records.items():
+            if name.startswith("models/"):
+                data = json.dumps(without_metadata(json.loads(data))).encode()
+            if not name.startswith((".data/", "data/sample_inputs/")):
+                z.writestr(zipfile.ZipInfo(f"m/{name}"), data, zipfile.ZIP_DEFLATED)
+
+
 def main() -> None:
+    is_small, folder = "--small" in sys.argv, pathlib.Path(sys.argv[-1])
     for name in NAMES:
-        torch.export.save(make(name), pathlib.Path(sys.argv[1]) / f"{name}.pt2")
+        torch.export.save(make(name), folder / f"{name}.pt2")
+        if is_small:
+            smaller(folder / f"{name}.pt2")
 
 
 if __name__ == "__main__":
