@@ -7,7 +7,10 @@
  * the first of them. */
 #include "export/capture_int.h"
 
+#include <math.h>
+
 #include "base/grow.h"
+#include "base/number.h"
 #include "formats/json.h"
 
 /* -- State ------------------------------------------------------------------------------------- */
@@ -84,6 +87,7 @@ static void begin_node(text_buf *out, const char *type, const char *context)
 static const char *keys_of(capture *c, const rush_dict *d)
 {
   text_buf *out = session_text(c->s);
+  char number[FLOAT_REPR_BYTES];
   size_t pos = 0, n = 0;
 
   text_putc(out, '[');
@@ -93,8 +97,13 @@ static const char *keys_of(capture *c, const rush_dict *d)
       json_quote(out, value_str(e->key));
     else if (e->key.tag == RUSH_TAG_INT)
       text_printf(out, "%lld", (long long)e->key.as.i);
+    else if (e->key.tag == RUSH_TAG_FLOAT && isfinite(e->key.as.d))
+      text_add(out, number, float_repr(e->key.as.d, number));
+    else if (e->key.tag == RUSH_TAG_BOOL)
+      text_puts(out, e->key.as.b ? "true" : "false");
     else
-      capture_fail(c, "a dict with other keys than texts and ints cannot be an input or output");
+      capture_fail(c, "a dict whose keys are neither texts nor numbers cannot be an input or "
+                      "output");
   }
   text_putc(out, ']');
   return session_take_text(c->s, out);
@@ -437,6 +446,8 @@ static void output_leaf(capture *c, rush_value v, const char *name, const char *
 
   (void)name;
   (void)text;
+  if (v.tag == RUSH_TAG_STRING)
+    capture_fail(c, "the program returns a text, which PyTorch does not open in a .pt2");
   a = number || is_tensor ? capture_arg(c, v, NULL)
                           : constant_arg(c, v.tag == RUSH_TAG_TENSOR ? value_none() : v);
   if (a.kind == FX_NODE)
@@ -570,7 +581,10 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
     c->module = &module;
   }
   add_inputs(c, &root, f, args, n_args);
+  const bool grad_mode = s->cx->grad_mode;
+  s->cx->grad_mode = true; /* as torch.export, in which no_grad regions are seen */
   const rush_value result = capture_call(c, f, captured_arguments(c, f, args, n_args), n_args);
+  s->cx->grad_mode = grad_mode;
   add_outputs(c, &root, result);
   capture_finish_numbers(c);
   order_inputs(c);

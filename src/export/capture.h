@@ -37,7 +37,13 @@ typedef struct capture_options {
   const capture_dim *dims;
   uint32_t n_dims;
   const capture_given *given; /* of each argument; NULL: all by position */
+  struct capture_place *place; /* where the capture is, also after it has failed; or NULL */
 } capture_options;
+
+typedef struct capture_place {
+  function *in;
+  source_range range; /* of its text; src NULL: no text is known */
+} capture_place;
 
 /* Capture a call of f with complete arguments (args[0] is the object of a method).  `state`
  * receives the program's tensors by name (rush_tensor *, borrowed), for exported_lower.  The

@@ -131,6 +131,8 @@ static capture_branch *open_branch(capture *c)
 
   *b = (capture_branch){.outer = c->branch, .g = fx_graph_new(c->s, c->mem)};
   session_table_init(c->s, &b->operands);
+  b->numbers = session_new(c->s, table);
+  session_table_init(c->s, b->numbers);
   return b;
 }
 
@@ -141,14 +143,29 @@ static void capture_block(capture *c, capture_branch *b, const ir_block *block, 
   table *numbers = c->number_nodes;
   fx_graph *g = c->g;
 
-  c->number_nodes = session_new(c->s, table);
-  session_table_init(c->s, c->number_nodes);
+  c->number_nodes = b->numbers;
   c->branch = b;
   c->g = b->g;
   run(arg, block, outputs);
   c->g = g;
   c->number_nodes = numbers;
   c->branch = (capture_branch *)(uintptr_t)b->outer;
+}
+
+/* Return a tensor as what branch b returns. */
+static fx_arg returned_by(capture *c, capture_branch *b, rush_value tensor)
+{
+  fx_graph *g = c->g;
+  table *numbers = c->number_nodes;
+
+  c->branch = b;
+  c->g = b->g;
+  c->number_nodes = b->numbers;
+  const fx_arg a = capture_arg(c, tensor, NULL);
+  c->number_nodes = numbers;
+  c->g = g;
+  c->branch = (capture_branch *)(uintptr_t)b->outer;
+  return a;
 }
 
 /* Add the output node of a branch. */
@@ -158,8 +175,7 @@ static void close_branch(capture *c, capture_branch *b, const rush_value *tensor
   fx_arg *all = session_alloc_in(c->s, c->mem, sizeof *all);
 
   for (uint32_t i = 0; i < n; i++)
-    items[i] =
-      fx_arg_node(node_in(c, b, capture_tensor_of(c, tensors[i].as.tensor)->node));
+    items[i] = returned_by(c, b, tensors[i]);
   *all = (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = items};
   fx_node *out = fx_node_new(c->s, b->g, FX_OUTPUT, "output", "output");
   out->args = all;

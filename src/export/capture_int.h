@@ -19,10 +19,12 @@
 #include "shape/shape.h"
 
 typedef struct capture_tensor {
-  fx_node *node;        /* that has it now */
+  fx_node *node;        /* that has it now; NULL: a number that no node needed as a tensor yet */
+  rush_value number;    /* a symbolic number that it is made of, or None */
   symshape_facts facts;
   bool requires_grad;
   bool is_known;        /* a constant of the code: its data may be read */
+  rush_tensor *fresh;   /* a constant that the code makes, where no node needed it yet; or NULL */
 } capture_tensor;
 
 typedef struct capture_number {
@@ -58,6 +60,7 @@ typedef struct capture_branch { /* a graph that is being captured inside of anot
   const struct capture_branch *outer;
   fx_graph *g;
   table operands; /* node outside -> its placeholder */
+  table *numbers; /* as number_nodes below */
   const fx_node **used; /* the nodes outside, in the order of their first use */
   uint32_t n_used, cap_used;
 } capture_branch;
@@ -102,7 +105,7 @@ typedef struct capture {
   const capture_frame *frame;
 } capture;
 
-/* Leave the session with RUSH_EUNSUPPORTED and the author's line. */
+/* Leave the session with RUSH_EUNSUPPORTED. */
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Release the value when the session ends; returns it. */
 rush_value capture_hold(capture *c, rush_value v_steal);
@@ -120,6 +123,11 @@ capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t);
 const fx_val *capture_val(capture *c, const symshape_facts *facts, bool requires_grad);
 /* Facts of a tensor whose sizes are numbers. */
 symshape_facts capture_facts_of(capture *c, const rush_tensor *t);
+/* Make a tensor of known data, as a result of the code: a copy of a constant, if a node needs
+ * it. */
+void capture_constant(capture *c, rush_value tensor);
+/* Make a tensor of a symbolic number: a node is added only if one needs it. */
+rush_value capture_number_tensor(capture *c, rush_value number);
 /* Call an operator on tensors: adds its node.  results[n_returns] are borrowed from the capture. */
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results);
 /* Add a node of g that calls `target` with arguments that are copied; its metadata are those of the
@@ -166,6 +174,8 @@ fx_arg capture_number_arg(capture *c, rush_value v);
 /* Compute an operator on integers of which some are symbolic; returns false if it is none that is
  * known here. */
 bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result);
+/* Likewise for the integers a and b and the operator of that name, OPN_ADD. */
+bool capture_on_ints(capture *c, uint32_t name, rush_value a, rush_value b, rush_value *result);
 /* Describe a symbolic size or number when all guards are known. */
 void capture_describe(capture *c, fx_number *to, symint value);
 capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim, fx_node *source,

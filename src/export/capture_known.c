@@ -213,24 +213,97 @@ static bool are_known(capture *c, const rush_value *args, uint32_t n)
   return true;
 }
 
-/* -- Tensors from values ----------------------------------------------------------------------- */
+/* -- Numbers as tensors ------------------------------------------------------------------------ */
 
-static rush_value copy_of(capture *c, rush_value constant)
+/* True if the operator may be computed now: its arguments are constants of one element, and the
+ * same will come out whenever the program runs.  Traces compute sizes so. */
+static bool is_small(capture *c, const op *o, const rush_value *args)
 {
-  const op *clone = session_op_find(c->s, STR("aten::clone"), STR(""));
-  const rush_value args[] = {constant, value_none()};
-  rush_value made;
+  tensor_walk w = {.values = args, .n = o->schema->n_args};
+  const rush_tensor *t;
 
-  capture_record(c, clone, args, &made);
-  return made;
+  if (o->effects & (OP_WRITES | OP_RANDOM | OP_SIDE_EFFECT) || schema_is_mutable(o->schema))
+    return false;
+  while ((t = tensor_walk_next(&w)) != NULL)
+    if (t->n_elems > 1 || t->h.flags & TENSOR_REQUIRES_GRAD)
+      return false;
+  for (uint32_t i = 0; i < o->schema->n_args; i++)
+    if (capture_has_number(c, args[i]))
+      return false;
+  return true;
 }
 
-/* A tensor of known values is a constant, copied where the code makes it; of a symbolic number, it
+/* Compute an operator on constants; its results are constants, too, if they are small. */
+static bool fold(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  if (!is_small(c, o, args))
+    return false;
+  run_kernel(c, o, args, results);
+  tensor_walk w = {.values = results, .n = o->schema->n_returns};
+  const rush_tensor *t;
+  while ((t = tensor_walk_next(&w)) != NULL)
+    if (t->n_elems > 1)
+      return false;
+  for (w = (tensor_walk){.values = results, .n = o->schema->n_returns};
+       (t = tensor_walk_next(&w)) != NULL;)
+    if (!table_get(&c->tensors, address_key(t)))
+      capture_constant(c, value_tensor_steal((rush_tensor *)(uintptr_t)t));
+  return true;
+}
+
+/* Return the number that a tensor is made of, as a value; None: it is made of none. */
+static rush_value number_in(capture *c, rush_value v)
+{
+  rush_value n = value_none();
+
+  if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
+    return capture_is_int(v) ? v : n;
+  capture_tensor *t = capture_tensor_of(c, v.as.tensor);
+  if (t->is_known && v.as.tensor->dtype == RUSH_INT64 && v.as.tensor->n_elems == 1)
+    return value_int(*(const int64_t *)v.as.tensor->data);
+  return t->number;
+}
+
+/* Arithmetic of tensors that are made of sizes, as traces have it. */
+static bool number_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result)
+{
+  const schema *sc = o->schema;
+  rush_value a, b;
+
+  if (sc->n_args < 1 || schema_is_mutable(sc))
+    return false;
+  a = number_in(c, args[0]);
+  if (value_is_none(a))
+    return false;
+  if (reads_value(o->name_key)) {
+    *result = a;
+    return capture_is_int(a);
+  }
+  if (sc->n_args < 2 || (sc->n_args > 2 && !(capture_is_int(args[2]) && args[2].as.i == 1 &&
+                                             args[2].tag == RUSH_TAG_INT)))
+    return false;
+  b = number_in(c, args[1]);
+  if (!capture_is_int(a) || !capture_is_int(b) ||
+      !capture_on_ints(c, o->name_key == OPN_FLOOR_DIVIDE ? OPN_FLOORDIV : o->name_key, a, b,
+                       result))
+    return false;
+  if (capture_number_of(*result))
+    *result = capture_number_tensor(c, *result);
+  return result->tag == RUSH_TAG_TENSOR;
+}
+
+/* -- Tensors from values ----------------------------------------------------------------------- */
+
+/* A tensor of known values is a constant; of a symbolic number, it
  * is made by scalar_tensor. */
 static bool make_tensor(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
   const capture_number *n = capture_number_of(args[0]);
 
+  if (n && o->name_key == OPN_PRIM__NUMTOTENSOR) {
+    *result = capture_number_tensor(c, args[0]);
+    return true;
+  }
   if (n) {
     const op *make = session_op_find(c->s, STR("aten::scalar_tensor"), STR(""));
     rush_value all[5] = {args[0], value_int(n->kind == FX_VAL_INT ? RUSH_INT64 : RUSH_FLOAT32)};
@@ -247,8 +320,7 @@ static bool make_tensor(capture *c, const op *o, const rush_value *args, rush_va
   for (uint32_t i = 0; i < o->schema->n_args; i++)
     fixed[i] = capture_fix(c, args[i]);
   run_kernel(c, o, fixed, result);
-  result->as.tensor->h.flags &= (uint8_t)~TENSOR_WRAPPED_NUMBER;
-  *result = copy_of(c, *result);
+  capture_constant(c, *result);
   return true;
 }
 
@@ -316,9 +388,12 @@ static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_val
     run_kernel(c, o, args, results);
     return true;
   }
+  const bool known = are_known(c, args, n);
+  if (!known && number_arithmetic(c, o, args, results))
+    return true;
   if (returns_tensor(o->schema))
-    return false;
-  if (are_known(c, args, n)) {
+    return known && fold(c, o, args, results);
+  if (known) {
     run_kernel(c, o, args, results);
     return true;
   }

@@ -317,6 +317,11 @@ static bool combine(capture *c, uint32_t name, symint a, symint b, rush_value *r
   return true;
 }
 
+bool capture_on_ints(capture *c, uint32_t name, rush_value a, rush_value b, rush_value *result)
+{
+  return combine(c, name, capture_symint(a, c->env), capture_symint(b, c->env), result);
+}
+
 bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
   sym_env *env = c->env;
@@ -324,8 +329,7 @@ bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_va
   if (o->schema->n_returns != 1)
     return false;
   if (o->schema->n_args == 2 && capture_is_int(args[0]) && capture_is_int(args[1]))
-    return combine(c, o->name_key, capture_symint(args[0], env), capture_symint(args[1], env),
-                   result);
+    return capture_on_ints(c, o->name_key, args[0], args[1], result);
   if (o->schema->n_args != 1 || !capture_is_int(args[0]))
     return false;
   switch (o->name_key) {

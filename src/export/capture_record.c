@@ -186,7 +186,8 @@ static capture_tensor *add_tensor(capture *c, const rush_tensor *identity, fx_no
 {
   capture_tensor *t = session_new(c->s, capture_tensor);
 
-  *t = (capture_tensor){.node = n, .facts = *facts, .requires_grad = requires_grad};
+  *t = (capture_tensor){
+    .node = n, .number = value_none(), .facts = *facts, .requires_grad = requires_grad};
   session_table_put(c->s, &c->tensors, address_key(identity), t);
   return t;
 }
@@ -204,23 +205,21 @@ rush_value capture_tensor_new(capture *c, fx_node *n, const symshape_facts *fact
   return v;
 }
 
-void capture_add_state(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
-                       bool is_known)
+/* Add the placeholder of a tensor of the program's state, and its input. */
+static fx_node *state_node(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
+                           const symshape_facts *facts)
 {
   static const char *const prefixes[] = {
     [INPUT_PARAMETER] = "p", [INPUT_BUFFER] = "b", [INPUT_TENSOR_CONSTANT] = "c"};
   char *node_name = session_printf(c->s, "%s_%s", prefixes[kind], name);
-  const bool requires_grad = t->h.flags & TENSOR_REQUIRES_GRAD;
-  const symshape_facts facts = capture_facts_of(c, t);
 
   for (char *p = node_name; *p; p++)
     *p = *p == '.' ? '_' : *p;
   fx_node *n = fx_node_new(c->s, c->p->graph, FX_PLACEHOLDER, node_name, node_name);
   n->target = n->name;
-  n->val = capture_val(c, &facts, requires_grad);
+  n->val = capture_val(c, facts, t->h.flags & TENSOR_REQUIRES_GRAD);
   if (c->first_input)
     fx_node_move_before(n, c->first_input);
-  add_tensor(c, t, n, &facts, requires_grad)->is_known = is_known;
   GROW(c->s, c->inputs, c->n_inputs, c->cap_inputs, 32);
   c->inputs[c->n_inputs++] =
     (program_input){.kind = kind,
@@ -228,6 +227,67 @@ void capture_add_state(capture *c, exported_input_kind kind, const char *name, r
                     .arg = {.kind = ARG_TENSOR, .name = n->name},
                     .target = capture_text(c, name)};
   session_table_put(c->s, c->state, str_of(c->inputs[c->n_inputs - 1].target), t);
+  return n;
+}
+
+void capture_add_state(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
+                       bool is_known)
+{
+  const symshape_facts facts = capture_facts_of(c, t);
+  fx_node *n = state_node(c, kind, name, t, &facts);
+
+  add_tensor(c, t, n, &facts, t->h.flags & TENSOR_REQUIRES_GRAD)->is_known = is_known;
+}
+
+static const char *constant_name(capture *c)
+{
+  return session_printf(c->s, "lifted_tensor_%u", c->n_constants++);
+}
+
+void capture_constant(capture *c, rush_value tensor)
+{
+  rush_tensor *t = tensor.as.tensor;
+
+  t->h.flags &= (uint8_t)~TENSOR_WRAPPED_NUMBER;
+  const symshape_facts facts = capture_facts_of(c, t);
+  capture_tensor *made = add_tensor(c, t, NULL, &facts, false);
+  made->is_known = true;
+  made->fresh = t;
+}
+
+rush_value capture_number_tensor(capture *c, rush_value number)
+{
+  const capture_number *n = capture_number_of(number);
+  const symshape_facts facts = {.dtype = n->kind == FX_VAL_INT     ? RUSH_INT64
+                                         : n->kind == FX_VAL_FLOAT ? RUSH_FLOAT32
+                                                                   : RUSH_BOOL,
+                                .alias = -1,
+                                .offset = sym_const(c->env, 0)};
+  const rush_value v = capture_tensor_new(c, NULL, &facts, false);
+
+  capture_tensor_of(c, v.as.tensor)->number = number;
+  return v;
+}
+
+/* Return the node of a tensor as the graph being captured has it. */
+static fx_node *node_of_tensor(capture *c, capture_tensor *t)
+{
+  if (!t->node && t->fresh) {
+    const fx_arg constant = fx_arg_node(capture_use(
+      c, state_node(c, INPUT_TENSOR_CONSTANT, constant_name(c), t->fresh, &t->facts)));
+    t->node = capture_node(c, "torch.ops.aten.clone.default", &constant, 1);
+    t->node->val = capture_val(c, &t->facts, false);
+  }
+  if (!t->node) {
+    const fx_arg number = capture_number_arg(c, t->number);
+    fx_named *named = keep_array(c, 1, sizeof *named);
+    t->node = capture_node(c, "torch.ops.aten.scalar_tensor.default", &number, 1);
+    named[0] = (fx_named){STR("dtype"), {.kind = FX_DTYPE, .as.i = t->facts.dtype}};
+    t->node->kwargs = named;
+    t->node->n_kwargs = 1;
+    t->node->val = capture_val(c, &t->facts, false);
+  }
+  return capture_use(c, t->node);
 }
 
 capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t)
@@ -238,7 +298,7 @@ capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t)
     return known;
   const char *name = table_get(&c->attributes, address_key(t));
   if (!name)
-    name = session_printf(c->s, "lifted_tensor_%u", c->n_constants++);
+    name = constant_name(c);
   capture_add_state(c, INPUT_TENSOR_CONSTANT, name, (rush_tensor *)(uintptr_t)t, true);
   return table_get(&c->tensors, address_key(t));
 }
@@ -307,7 +367,7 @@ fx_arg capture_arg(capture *c, rush_value v, const type *t)
   case RUSH_TAG_NONE:
     return (fx_arg){.kind = FX_NONE};
   case RUSH_TAG_TENSOR:
-    return v.as.tensor ? fx_arg_node(capture_use(c, capture_tensor_of(c, v.as.tensor)->node))
+    return v.as.tensor ? fx_arg_node(node_of_tensor(c, capture_tensor_of(c, v.as.tensor)))
                        : (fx_arg){.kind = FX_NONE};
   case RUSH_TAG_BOOL:
     return (fx_arg){.kind = FX_BOOL, .as.b = v.as.b};
@@ -501,11 +561,12 @@ static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n)
   if (!is_write || r->args[f->alias].tag != RUSH_TAG_TENSOR)
     return capture_tensor_new(c, n, f, grad_of(r, f));
   capture_tensor *t = capture_tensor_of(c, r->args[f->alias].as.tensor);
-  if (t->node->graph != c->g)
+  if (t->node && t->node->graph != c->g)
     capture_fail(c, "a branch on data writes to a tensor of outside, which torch.cond does not "
                     "allow");
   t->facts = *f;
   t->node = n;
+  t->number = value_none();
   t->is_known = false;
   return r->args[f->alias];
 }
@@ -557,6 +618,10 @@ static rush_value bind_result(recorded *r, uint32_t i, fx_node *n)
   if (f && f->dtype != DTYPE_NONE)
     return bind_tensor(r, f, n);
   if (f) {
+    n->returns_none = true;
+    return value_none();
+  }
+  if (t->kind == TYPE_TENSOR && r->o->schema->n_returns > 1) { /* none with these arguments */
     n->returns_none = true;
     return value_none();
   }

@@ -39,28 +39,22 @@ static rush_value *inputs_of(evaluation *e, const ir_node *n)
   return v;
 }
 
-/* Leave with the place in the code of the capture. */
 void capture_fail(capture *c, const char *fmt, ...)
 {
-  const source_range *at = NULL;
-  source_range from;
-  source *src = NULL;
   char text[512];
   va_list ap;
 
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  for (const capture_frame *f = c->frame; f && !at; f = f->outer)
-    if (f->at && f->at->range.src && !f->function->is_builtin) {
-      program *p = f->function->program;
-      at = &f->at->range;
-      if (p->original && p->original(c->s->cx, p, at, &from, &src)) {
-        at = &from;
-        session_defer(c->s, (void (*)(void *))source_release, src);
-      }
-    }
-  session_fail_status(c->s, RUSH_EUNSUPPORTED, NULL, at, "%s", text);
+  session_fail_status(c->s, RUSH_EUNSUPPORTED, NULL, NULL, "%s", text);
+}
+
+/* Note where the evaluator is, in the user's code. */
+static void note_place(capture *c, function *f, const ir_node *n)
+{
+  if (c->options->place && !f->is_builtin && n->range.src)
+    *c->options->place = (capture_place){f, n->range};
 }
 
 /* -- Objects ----------------------------------------------------------------------------------- */
@@ -226,7 +220,7 @@ static rush_value new_dict(evaluation *e, const ir_node *n)
 static void unpack(evaluation *e, const ir_node *n, const rush_value *items, size_t n_items)
 {
   if (n_items != n->n_outputs)
-    session_fail_status(e->c->s, RUSH_ERAISED, NULL, &n->range,
+    session_fail_status(e->c->s, RUSH_ERAISED, NULL, NULL,
                         "Expected %u elements in a list but found %zu", n->n_outputs, n_items);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     set_output(e, n, i, items[i]);
@@ -353,7 +347,7 @@ static _Noreturn void raise(evaluation *e, const ir_node *n)
   const rush_value text = n->n_inputs > 0 ? input_of(e, n, 0) : value_none();
   const rush_value cls = n->n_inputs > 1 ? input_of(e, n, 1) : value_none();
 
-  session_fail_status(e->c->s, RUSH_ERAISED, "Error", &n->range, "%s: %s",
+  session_fail_status(e->c->s, RUSH_ERAISED, "Error", NULL, "%s: %s",
                       cls.tag == RUSH_TAG_STRING ? cls.as.string->text : "RuntimeError",
                       text.tag == RUSH_TAG_STRING ? text.as.string->text : "");
 }
@@ -462,8 +456,9 @@ static void run_node(evaluation *e, const ir_node *n)
     break;
   case IR_ENTER:
   case IR_EXIT: {
-    const rush_value v =
-      call_method(c, in[0], n->kind == IR_ENTER ? "__enter__" : "__exit__", in, n->n_inputs);
+    const rush_value self[4] = {in[0], value_none(), value_none(), value_none()};
+    const rush_value v = n->kind == IR_ENTER ? call_method(c, in[0], "__enter__", self, 1)
+                                             : call_method(c, in[0], "__exit__", self, 4);
     if (n->n_outputs)
       set_output(e, n, 0, v);
     break;
@@ -538,6 +533,7 @@ static void run_block(evaluation *e, const ir_block *b)
   session_enter(e->c->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     e->frame.at = n;
+    note_place(e->c, e->frame.function, n);
     run_node(e, n);
   }
   session_leave(e->c->s);

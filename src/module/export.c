@@ -9,6 +9,7 @@ typedef struct export_job {
   function *f;
   const rush_value *args; /* complete */
   capture_options options;
+  capture_place place;
   module *made;
 } export_job;
 
@@ -66,6 +67,31 @@ static void find_given(const function *f, uint32_t n_args, const named_arg *kwar
   }
 }
 
+/* Append where the author wrote what failed. */
+static void add_place(call_ctx *cx, const capture_place *at)
+{
+  source_range range = at->range;
+  source *src = NULL;
+  text_buf out;
+
+  if (!at->in || !cx->err)
+    return;
+  text_init(&out, cx->ctx);
+  text_printf(&out, "%s\n\nThe operation that failed was written in:\n", cx->err->message);
+  program *p = at->in->program;
+  if (p->original && p->original(cx, p, &at->range, &range, &src))
+    source_excerpt_in(&out, &range, at->in->name);
+  else
+    source_excerpt_in(&out, &at->range, at->in->name);
+  source_release(src);
+  if (!text_failed(&out)) {
+    if (out.data[out.len - 1] == '\n')
+      out.data[--out.len] = '\0';
+    error_set_type(cx->err, cx->err->status, cx->err->type, "%s", text_str(&out));
+  }
+  text_free(&out);
+}
+
 static rush_status export_bound(call_ctx *cx, export_job *job, const rush_value *args,
                                 uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs)
 {
@@ -88,7 +114,10 @@ static rush_status export_bound(call_ctx *cx, export_job *job, const rush_value 
     find_given(job->f, n_args, kwargs, n_kwargs, given);
     job->args = bound;
     job->options.given = given;
+    job->options.place = &job->place;
     st = session_run(cx, export_body, job);
+    if (st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT)
+      add_place(cx, &job->place);
     for (uint32_t i = 0; i < sc->n_args; i++)
       value_release(bound[i]);
   }

@@ -573,16 +573,29 @@ static sym_cond normal(sym_env *env, sym_cond c)
     c.e = add_scaled(env, zero(env), c.e, -1);
   return c;
 }
+/* Return a condition of two numbers, whose difference may not fit into 64 bits. */
+static sym_cond of_numbers(sym_env *env, bool is_true)
+{
+  return (sym_cond){SYM_GE, sym_const(env, is_true ? 0 : -1)};
+}
+static bool are_numbers(symint a, symint b) { return sym_is_const(a) && sym_is_const(b); }
+
 sym_cond sym_eq(sym_env *env, symint a, symint b)
 {
+  if (are_numbers(a, b))
+    return of_numbers(env, a->k == b->k);
   return normal(env, (sym_cond){SYM_EQ, sym_sub(env, a, b)});
 }
 sym_cond sym_le(sym_env *env, symint a, symint b)
 {
+  if (are_numbers(a, b))
+    return of_numbers(env, a->k <= b->k);
   return normal(env, (sym_cond){SYM_GE, sym_sub(env, b, a)});
 }
 sym_cond sym_lt(sym_env *env, symint a, symint b)
 {
+  if (are_numbers(a, b))
+    return of_numbers(env, a->k < b->k);
   return sym_le(env, sym_add(env, a, sym_const(env, 1)), b);
 }
 sym_cond sym_not(sym_env *env, sym_cond c)

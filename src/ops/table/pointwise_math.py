@@ -136,7 +136,7 @@ unary("gelu", {"float": {
         name="GeluKernelImpl")
 op("aten::_prelu_kernel", family="pointwise", name="prelu_cpu",
    expr={"float": "where(self > 0, self, weight * self)"})
-op("aten::prelu", family="pointwise", shape="together_first", body="""
+op("aten::prelu", family="pointwise", shape="prelu", body="""
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     w = weight
     if self.dim() == 0 and weight.numel() != 1:
