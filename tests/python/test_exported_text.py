@@ -79,10 +79,13 @@ def older(path: pathlib.Path) -> pathlib.Path:
     return made
 
 
+REFUSED_AS_OLDER = {"dtypes_of_results"}  # by PyTorch: one tensor of a higher-order operator
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_as_pytorch(name: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / f"{name}.pt2"
     torch.export.save(exported_programs.make(name), path)
-    for archive in (path, older(path)):
+    for archive in (path, *([] if name in REFUSED_AS_OLDER else [older(path)])):
         for view, text in texts(archive).items():
             assert shown(archive, view) == text
