@@ -4,8 +4,8 @@ objects, gradients, results of every kind, every higher-order operator that torc
 on a CPU, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
 
     python tests/python/exported_programs.py FOLDER             save them there
-    python tests/python/exported_programs.py --small FOLDER     without metadata, compressed, as
-                                                                tests/data/exports has them
+    python tests/python/exported_programs.py --small FOLDER     without metadata, compressed, with
+                                        what torch prints, as tests/data/exports has them
 """
 
 from __future__ import annotations
@@ -477,17 +477,17 @@ def edited(
 @program
 def input_gradients() -> ExportedProgram:
     def change(module: dict[str, Any], records: dict[str, bytes]) -> None:
-        for spec in module["signature"]["output_specs"]:
-            if "gradient_to_parameter" in spec:
-                one = spec.pop("gradient_to_parameter")
-                name = module["signature"]["input_specs"][-1]["user_input"]["arg"]
-                spec["gradient_to_user_input"] = {
-                    "arg": one["arg"],
-                    "user_input_name": name["as_tensor"]["name"],
-                }
-                return
+        specs = module["signature"]["output_specs"]
+        loss, gradient = (spec["user_output"]["arg"]["as_tensor"] for spec in specs)
+        name = module["graph"]["inputs"][0]["as_tensor"]["name"]
+        specs[0] = {"loss_output": {"arg": loss}}
+        specs[1] = {"gradient_to_user_input": {"arg": gradient, "user_input_name": name}}
+        call = module["module_call_graph"][0]["signature"]  # returns the loss
+        version, tree = json.loads(call["out_spec"])
+        tree["children_spec"].pop()
+        call["out_spec"] = json.dumps([version, tree])
 
-    return edited(gradients(), change)
+    return edited(exported(lambda m, x: ((x * x).sum(), x * 2), X), change)
 
 
 @program
@@ -545,12 +545,25 @@ def smaller(path: pathlib.Path) -> None:
                 z.writestr(zipfile.ZipInfo(f"m/{name}"), data, zipfile.ZIP_DEFLATED)
 
 
+def printed(path: pathlib.Path) -> str:
+    """What torch prints for an archive that is `smaller`."""
+    whole, none = io.BytesIO(path.read_bytes()), io.BytesIO()
+    torch.save(((), {}), none)
+    with zipfile.ZipFile(whole, "a") as z:
+        z.writestr("m/.data/version", "3\n")
+        z.writestr("m/data/sample_inputs/model.pt", none.getvalue())
+    whole.seek(0)
+    return str(torch.export.load(whole))
+
+
 def main() -> None:
     is_small, folder = "--small" in sys.argv, pathlib.Path(sys.argv[-1])
     for name in NAMES:
         torch.export.save(make(name), folder / f"{name}.pt2")
         if is_small:
             smaller(folder / f"{name}.pt2")
+            text = printed(folder / f"{name}.pt2")
+            (folder / f"{name}.txt").write_text(text)
 
 
 if __name__ == "__main__":

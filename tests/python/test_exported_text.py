@@ -28,6 +28,12 @@ def test_what_pytorch_printed() -> None:
     assert shown(DATA / "exported.pt2", "--fx") == (DATA / "exported.txt").read_text()
 
 
+@pytest.mark.parametrize("path", sorted((DATA / "exports").glob("*.pt2")), ids=lambda p: p.stem)
+def test_what_pytorch_printed_for_all_kinds(path: pathlib.Path) -> None:
+    """exported_programs.py wrote down what PyTorch printed."""
+    assert shown(path, "--fx") == path.with_suffix(".txt").read_text()
+
+
 def test_other_archives_are_refused() -> None:
     done = subprocess.run(
         [COMMAND, "show", DATA / "life.pt", "--fx"], capture_output=True, text=True
