@@ -167,6 +167,19 @@ static rush_tensor *make_weight(weight_reader *w, const weight *e)
   return t;
 }
 
+/* True for a custom object or an opaque one: only its library knows what its pickle calls, so that
+ * it is kept and never read. */
+static bool is_object(const weight *e)
+{
+  static const str prefixes[] = {STR("custom_obj_"), STR("opaque_obj_")};
+
+  for (size_t i = 0; i < COUNT_OF(prefixes); i++)
+    if (e->use_pickle && e->path.len >= prefixes[i].len &&
+        memcmp(e->path.p, prefixes[i].p, prefixes[i].len) == 0)
+      return true;
+  return false;
+}
+
 static weight *parse_weight(weight_reader *w, json *j, str name)
 {
   weight *e = session_new(w->s, weight);
@@ -196,6 +209,8 @@ static weight *parse_weight(weight_reader *w, json *j, str name)
 /* Make the entry's tensor, and put it into `all`. */
 static void load_weight(weight_reader *w, json *j, const weight *e, void *all)
 {
+  if (is_object(e))
+    return;
   rush_tensor *t = make_weight(w, e);
 
   session_defer_value(w->s, value_tensor_steal(t));

@@ -216,9 +216,26 @@ rush_value lower_plain(lowering *lo, const fx_arg *a)
   case FX_MEMORY_FORMAT:
     return value_int(a->as.i);
   default:
-    lower_fail(lo, "an argument of this kind is not supported: %s",
-               a->kind == FX_DICT ? "a dict" : "a custom object");
+    lower_fail(lo, "an argument of this kind is not supported: a dict");
   }
+}
+
+ir_value *lower_custom_object(lowering *lo, const char *name)
+{
+  text_buf *message = session_text(lo->s);
+  rush_value text, class_name;
+
+  text_printf(message, "'%.200s' is a custom object: these cannot be run here", name);
+  session_check(lo->s,
+                string_new(lo->s->cx, text_str(message), message->len, &text));
+  session_check(lo->s, string_new(lo->s->cx, "NotImplementedError", 19, &class_name));
+  ir_value *in[2];
+  in[0] = lower_constant(lo, text, NULL);
+  in[1] = lower_constant(lo, class_name, NULL);
+  ir_node_append(ir_node_new(lo->s, lo->g, IR_RAISE, in, 2), lo->block);
+  if (!lo->custom_object)
+    lo->custom_object = lower_constant(lo, value_none(), NULL);
+  return lo->custom_object;
 }
 
 /* Make a constant from a list of plain items of one kind. */
@@ -328,6 +345,8 @@ static ir_value *lower_argument(lowering *lo, const fx_arg *a, bool is_operand)
     session_leave(lo->s);
     return v;
   }
+  if (a->kind == FX_OBJECT)
+    return lower_custom_object(lo, a->as.object->name);
   return lower_constant(lo, lower_plain(lo, a),
                         a->kind == FX_DEVICE ? type_simple(TYPE_DEVICE) : NULL);
 }
@@ -338,7 +357,7 @@ static lower_arg one_argument(lowering *lo, str name, const fx_arg *a, bool is_o
 
   if (a->kind == FX_NODE && a->as.node->op == FX_GET_ATTR)
     out.graph = fx_graph_subgraph(lo->scope->graph, a->as.node->target);
-  if (!out.graph)
+  if (!out.graph && !(is_operand && a->kind == FX_DICT)) /* hints, options */
     out.value = lower_argument(lo, a, is_operand);
   return out;
 }
@@ -693,10 +712,21 @@ static void lower_operator(lowering *lo, const lower_node *n, const op *o)
 
 /* -- Nodes ------------------------------------------------------------------------------------- */
 
+static bool has_custom_object(const lowering *lo, const lower_node *n)
+{
+  uint32_t i = 0;
+
+  while (i < n->n_args && !(n->args[i].value && n->args[i].value == lo->custom_object))
+    i++;
+  return i < n->n_args;
+}
+
 void lower_call(lowering *lo, const lower_node *n)
 {
   session_enter(lo->s); /* with_effects names an operator that may be with_effects */
-  if (!lower_higher_order(lo, n) && !lower_vmap_call(lo, n) && !lower_symbolic(lo, n)) {
+  if (has_custom_object(lo, n)) {
+    lower_unknown(lo, n);
+  } else if (!lower_higher_order(lo, n) && !lower_vmap_call(lo, n) && !lower_symbolic(lo, n)) {
     const op *o = find_target(lo, n->target, false);
     if (o)
       lower_operator(lo, n, o);

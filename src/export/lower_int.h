@@ -37,6 +37,7 @@ typedef struct lowering {
   int autocast;    /* dtype of the autocast region being lowered, or -1 */
   uint32_t conditions; /* number of nested while_loop conditions being lowered */
   ir_value *self;
+  ir_value *custom_object; /* stands for all of them; NULL: there was none */
 } lowering;
 
 /* Leave the session with RUSH_EFORMAT: "PLACE: offset N: message", where N is lo->at. */
@@ -95,6 +96,9 @@ ir_value *lower_constant(lowering *lo, rush_value v_steal, const type *t);
 rush_value lower_plain(lowering *lo, const fx_arg *a);
 ir_value *lower_emit(lowering *lo, const char *name, const char *overload,
                      ir_value *const *inputs, uint32_t n);
+/* Append a node that fails: custom objects are kept in the file, but not run.  Returns what stands
+ * for the object; calls that get it are lowered as unknown operators. */
+ir_value *lower_custom_object(lowering *lo, const char *name);
 /* Make a list; items of another type are refused. */
 ir_value *lower_list(lowering *lo, ir_value *const *items, uint32_t n, const type *elem);
 

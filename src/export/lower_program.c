@@ -53,10 +53,6 @@ static type *make_class(lowering *lo, const table *state, table *slots)
   }
   for (uint32_t i = 0; i < lo->data->n_inputs; i++) {
     const program_input *in = &lo->data->inputs[i];
-    if (in->kind == INPUT_CUSTOM_OBJECT)
-      session_fail_status(lo->s, RUSH_EUNSUPPORTED, NULL, NULL,
-                          "%s: '%s' is a custom object: these cannot be run here", lo->data->place,
-                          in->target);
     if (is_state(in) && number_of(slots, in->target) == NO_SLOT)
       lower_fail(lo, "the program uses '%s', which was not saved", in->target);
   }
@@ -219,6 +215,8 @@ static void lower_input(leaf_reader *q, const program_input *in, const fx_node *
     lower_leaf(q, in, n);
   else if (in->kind == INPUT_TOKEN) /* only orders effects, as the order of nodes does */
     lo->scope->nodes[n->index].v = lower_constant(lo, value_none(), NULL);
+  else if (in->kind == INPUT_CUSTOM_OBJECT)
+    lo->scope->nodes[n->index].v = lower_custom_object(lo, in->target);
   else if (is_state(in))
     lo->scope->nodes[n->index].v = get_attr(lo, in->target);
 }

@@ -1,14 +1,16 @@
 """Programs exported by torch that together have what an exported program can have: symbolic ints
-and floats, sizes known at run time, branches, loops, scans, autocast, mutation, tokens, results of
-every kind, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
+and floats, sizes known at run time, branches, loops, scans, autocast, mutation, tokens, custom
+objects, gradients, results of every kind, every higher-order operator that torch.export.save writes
+on a CPU, names that Python reserves.  `make(name)` returns an ExportedProgram; `NAMES` are all.
 
     python tests/python/exported_programs.py FOLDER             save them there
-    python tests/python/exported_programs.py --small FOLDER     without metadata, compressed, as
-                                                                tests/data/exports has them
+    python tests/python/exported_programs.py --small FOLDER     without metadata, compressed, with
+                                        what torch prints, as tests/data/exports has them
 """
 
 from __future__ import annotations
 
+import io
 import json
 import pathlib
 import sys
@@ -21,8 +23,12 @@ import torch
 from torch import nn
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as map_over
+from torch._higher_order_ops.out_dtype import out_dtype
+from torch._higher_order_ops.print import print as print_values
 from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.strict_mode import strict_mode
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim, ExportedProgram, export
 from torch.export.experimental import _export_forward_backward
@@ -330,6 +336,187 @@ def from_bytecode() -> ExportedProgram:
     return exported(lambda m, x: x.relu() + 1, X, strict=True)
 
 
+@program
+def parameter_mutation() -> ExportedProgram:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = nn.Parameter(torch.ones(4))
+
+        def forward(self, x: Any) -> Any:
+            with torch.no_grad():
+                self.calls.add_(1)
+            return x * self.calls
+
+    return export(Counts(), (X,))
+
+
+@program
+def parameter_mutation_named() -> ExportedProgram:
+    return parameter_mutation().run_decompositions()
+
+
+@program
+def numbers_given() -> ExportedProgram:
+    def code(m: Any, x: Any, n: int, b: bool, f: float, none: None) -> Any:
+        return x * n if b else x, torch.ones(n + 1) * f, n * 2
+
+    shapes = ((None, Dim.AUTO, None, None, None),)
+    return exported(code, X, 5, True, 2.5, None, dynamic_shapes=shapes)
+
+
+@program
+def odd_weights() -> ExportedProgram:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            base = torch.arange(30.0).reshape(6, 5)
+            self.register_buffer("turned", base.t())
+            self.register_buffer("part", base[2:, 1:3])
+            self.register_buffer("empty", torch.ones(0, 3))
+            self.register_buffer("number", torch.tensor(3))
+            self.register_buffer("short", torch.ones(3, dtype=torch.bfloat16))
+            self.register_buffer("conjugate", torch.ones(3, dtype=torch.complex64).conj())
+            self.complex = nn.Parameter(torch.ones(3, dtype=torch.complex64))
+
+        def forward(self, x: Any) -> Any:
+            rest = self.turned.sum() + self.part.sum() + self.empty.sum() + self.short.sum()
+            return x + rest + self.number, self.complex, self.conjugate
+
+    return export(Odd(), (X,))
+
+
+@torch.compiler.nested_compile_region
+def _region(a: Any, b: Any) -> Any:
+    return a * b + 1
+
+
+@program
+def subgraphs() -> ExportedProgram:
+    return exported(lambda m, x: _region(x, x) + _region(x, x * 2), X)
+
+
+@program
+def hints() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        return hints_wrapper(lambda a: a + 1, (x,), {}, hints={"fast": True, "n": 3})
+
+    return exported(code, X, strict=True)
+
+
+@program
+def dtypes_of_results() -> ExportedProgram:
+    def code(m: Any, x: Any, y: Any) -> Any:
+        return out_dtype(torch.ops.aten.mm.default, torch.int32, x, y)
+
+    return exported(code, torch.ones(3, 4, dtype=torch.int8), torch.ones(4, 3, dtype=torch.int8))
+
+
+@program
+def printing() -> ExportedProgram:
+    def code(m: Any, x: Any) -> Any:
+        print_values("x is {x}", x=x)
+        return x + 1
+
+    return exported(code, X)
+
+
+@program
+def strictly() -> ExportedProgram:
+    return exported(lambda m, x: strict_mode(lambda a: a.sin() + 1, (x,)), X)
+
+
+class _Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+
+@program
+def own_gradients() -> ExportedProgram:
+    return exported(lambda m, x: _Twice.apply(x) + 1, X, strict=True)
+
+
+@program
+def functional_mutation() -> ExportedProgram:
+    if not hasattr(torch.ops.rushlight_texts, "add_to"):
+        LIBRARY.define("add_to(Tensor(a!) x, int k) -> ()")
+        LIBRARY.impl("add_to", lambda x, k: (x.add_(k), None)[1], "CompositeExplicitAutograd")
+        LIBRARY.impl("add_to", lambda x, k: None, "Meta")
+
+    def code(m: Any, x: Any) -> Any:
+        y = x.clone()
+        torch.ops.rushlight_texts.add_to(y, 2)
+        return y + 1
+
+    return exported(code, X).run_decompositions()
+
+
+def edited(
+    made: ExportedProgram, change: Callable[[dict[str, Any], dict[str, bytes]], None]
+) -> ExportedProgram:
+    """The program after a change of its JSON and its records: for what export itself refuses."""
+    before, after = io.BytesIO(), io.BytesIO()
+    torch.export.save(made, before)
+    with zipfile.ZipFile(before) as z:
+        records = {name.split("/", 1)[1]: z.read(name) for name in z.namelist()}
+    model = json.loads(records["models/model.json"])
+    change(model["graph_module"], records)
+    records["models/model.json"] = json.dumps(model).encode()
+    with zipfile.ZipFile(after, "w") as z:
+        for name, data in records.items():
+            z.writestr(f"archive/{name}", data)
+    after.seek(0)
+    return torch.export.load(after)
+
+
+@program
+def input_gradients() -> ExportedProgram:
+    def change(module: dict[str, Any], records: dict[str, bytes]) -> None:
+        specs = module["signature"]["output_specs"]
+        loss, gradient = (spec["user_output"]["arg"]["as_tensor"] for spec in specs)
+        name = module["graph"]["inputs"][0]["as_tensor"]["name"]
+        specs[0] = {"loss_output": {"arg": loss}}
+        specs[1] = {"gradient_to_user_input": {"arg": gradient, "user_input_name": name}}
+        call = module["module_call_graph"][0]["signature"]  # returns the loss
+        version, tree = json.loads(call["out_spec"])
+        tree["children_spec"].pop()
+        call["out_spec"] = json.dumps([version, tree])
+
+    return edited(exported(lambda m, x: ((x * x).sum(), x * 2), X), change)
+
+
+@program
+def custom_objects() -> ExportedProgram:
+    """A packed weight: export itself takes only objects that are flattened by their library."""
+    weight = torch.quantize_per_tensor(torch.ones(2, 4), 0.1, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(weight, None)
+    one = {"name": "obj_packed", "class_fqn": packed._type().qualified_name()}
+
+    def change(module: dict[str, Any], records: dict[str, bytes]) -> None:
+        graph = module["graph"]
+        graph["inputs"].insert(0, {"as_custom_obj": one})
+        graph["custom_obj_values"] = {one["name"]: one}
+        spec = {"custom_obj": {"arg": one, "custom_obj_name": "packed"}}
+        module["signature"]["input_specs"].insert(0, spec)
+        node = graph["nodes"][0]
+        node["target"] = "torch.ops.quantized.linear_dynamic.default"
+        node["inputs"] = [
+            {"name": "X", "arg": node["inputs"][0]["arg"], "kind": 1},
+            {"name": "W_prepack", "arg": {"as_custom_obj": one}, "kind": 1},
+        ]
+        records["data/constants/custom_obj_0"] = torch._C._pickle_save(packed)
+        entry = {"path_name": "custom_obj_0", "is_param": False, "use_pickle": True}
+        config = {"config": {"packed": entry | {"tensor_meta": None}}}
+        records["data/constants/model_constants_config.json"] = json.dumps(config).encode()
+
+    return edited(exported(lambda m, x: x.relu(), X), change)
+
+
 NAMES = list(PROGRAMS)
 
 
@@ -358,12 +545,25 @@ def smaller(path: pathlib.Path) -> None:
                 z.writestr(zipfile.ZipInfo(f"m/{name}"), data, zipfile.ZIP_DEFLATED)
 
 
+def printed(path: pathlib.Path) -> str:
+    """What torch prints for an archive that is `smaller`."""
+    whole, none = io.BytesIO(path.read_bytes()), io.BytesIO()
+    torch.save(((), {}), none)
+    with zipfile.ZipFile(whole, "a") as z:
+        z.writestr("m/.data/version", "3\n")
+        z.writestr("m/data/sample_inputs/model.pt", none.getvalue())
+    whole.seek(0)
+    return str(torch.export.load(whole))
+
+
 def main() -> None:
     is_small, folder = "--small" in sys.argv, pathlib.Path(sys.argv[-1])
     for name in NAMES:
         torch.export.save(make(name), folder / f"{name}.pt2")
         if is_small:
             smaller(folder / f"{name}.pt2")
+            text = printed(folder / f"{name}.pt2")
+            (folder / f"{name}.txt").write_text(text)
 
 
 if __name__ == "__main__":

@@ -147,13 +147,20 @@ def test_extra_files(tmp_path: pathlib.Path) -> None:
 # -- With PyTorch --
 
 
+def known(t: Any) -> Any:
+    """The tensor with numbers for what is no number."""
+    return (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t).detach().nan_to_num(7)
+
+
 def same(a: Any, b: Any) -> bool:
     """True if the values are equal, and their tensors bit by bit."""
     a, b = (torch.utils._pytree.tree_flatten(v) for v in (a, b))
     return str(a[1]) == str(b[1]) and all(
-        torch.equal(x.nan_to_num(7), y.nan_to_num(7))
+        torch.equal(known(x), known(y))
         and (x.dtype, x.stride(), x.requires_grad) == (y.dtype, y.stride(), y.requires_grad)
         if isinstance(x, torch.Tensor)
+        else torch._C._pickle_save(x) == torch._C._pickle_save(y)
+        if isinstance(x, torch.ScriptObject)
         else x == y
         for x, y in zip(a[0], b[0], strict=True)
     )
@@ -213,6 +220,40 @@ def test_programs(name: str, tmp_path: pathlib.Path) -> None:
     model["schema_version"] = {"major": 8, "minor": 5}
     older = {"models/model.json": json.dumps(model).encode()}
     check(changed(path, tmp_path / "older.pt2", older), tmp_path)
+
+
+@pytest.mark.skipif(not NAMES, reason="needs torch")
+def test_pickled_weights(tmp_path: pathlib.Path) -> None:
+    """As PyTorch writes subclasses of tensors: the pickle is kept."""
+    path = tmp_path / "state.pt2"
+    torch.export.save(exported_programs.make("state"), path)
+    place = "data/weights/model_weights_config.json"
+    before = records(path)
+    config = json.loads(before[place])
+    for entry in config["config"].values():
+        entry["use_pickle"] = True
+    pickle = io.BytesIO()
+    weight = torch.export.load(path).state_dict["embedding.weight"]
+    torch.save(weight, pickle)
+    changes = {place: json.dumps(config).encode(), "data/weights/weight_0": pickle.getvalue()}
+    pickled = changed(path, tmp_path / "pickled.pt2", changes)
+    check(pickled, tmp_path)
+    assert records(tmp_path / "written.pt2")["data/weights/weight_0"] == pickle.getvalue()
+    ours, theirs = rushlight.load(pickled), torch.export.load(pickled).module()
+    got = ours(rushlight.tensor([1, 2]))[0].detach()
+    assert torch.allclose(torch.from_numpy(got.numpy()), theirs(torch.tensor([1, 2]))[0].detach())
+
+
+@pytest.mark.skipif(not NAMES, reason="needs torch")
+def test_custom_objects_are_kept_and_not_run(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "object.pt2"
+    torch.export.save(exported_programs.make("custom_objects"), path)
+    made = written(path, tmp_path)
+    kept = "data/constants/custom_obj_0"
+    assert records(made)[kept] == records(path)[kept]
+    module = rushlight.load(path)
+    with pytest.raises(rushlight.Error, match="'packed' is a custom object: these cannot be run"):
+        module(rushlight.ones(3, 4))
 
 
 @pytest.mark.skipif(not NAMES, reason="needs torch")
