@@ -1,4 +1,5 @@
 /* init.c -- the extension module: its functions, its state, its callbacks from the library. */
+#include "export.h"
 #include "ir.h"
 #include "limits.h"
 #include "operator.h"
@@ -397,13 +398,17 @@ static int module_exec(PyObject *m)
   if (py_add_tensor_type(m, st) < 0 || py_add_method_type(m, st) < 0 ||
       py_add_module_types(m, st) < 0 || py_add_object_types(m, st) < 0 ||
       py_add_script_types(m, st) < 0 || py_add_limits(m, st) < 0 || py_add_trace(m) < 0 ||
-      py_add_recorder(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
+      py_add_recorder(m) < 0 || py_add_exported_type(m, st) < 0 || py_add_ir_types(m, st) < 0 ||
+      add_dtypes(m, st) < 0)
     return -1;
   return PyModule_AddStringConstant(m, "__version__", rush_version());
 }
 
 static PyMethodDef functions[] = {
   {"load", (PyCFunction)(void (*)(void))py_load, METH_VARARGS | METH_KEYWORDS, "open an archive"},
+  {"load_exported", py_load_exported, METH_VARARGS,
+   "load_exported(path or bytes, check_full, copy, program or None): an ExportedProgram"},
+  {"exported_of", py_exported_of, METH_O, "exported_of(module): the ExportedProgram that it is"},
   {"compile", py_compile, METH_VARARGS, "compile(text, name, first_line): TorchScript from a text"},
   {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},
   {"save", py_save, METH_VARARGS,

@@ -22,6 +22,7 @@ typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
   PyTypeObject *unit_type, *type_type, *function_type; /* script.h */
+  PyTypeObject *exported_type; /* export.h */
   /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
   PyObject *classes;
   PyObject *class_types;   /* the inverse: that class -> its Type */

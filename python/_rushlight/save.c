@@ -1,5 +1,5 @@
 /* save.c -- writes archives, reads the author's files in them, and returns code as text. */
-#include "py.h"
+#include "export.h"
 
 #include <string.h>
 
@@ -78,7 +78,8 @@ PyObject *py_save(PyObject *m, PyObject *args)
   if (!PyArg_ParseTuple(args, "OOOz", &object, &path, &extra, &options.function))
     return NULL;
   bool is_module = PyObject_TypeCheck(object, st->module_type);
-  if (!is_module && !PyObject_TypeCheck(object, st->object_type))
+  rush_exported_program *program = py_exported_program(st, object);
+  if (!is_module && !program && !PyObject_TypeCheck(object, st->object_type))
     return PyErr_Format(PyExc_TypeError, "save() takes a module or a script object, not %s",
                         Py_TYPE(object)->tp_name);
   if (read_files(extra, &files, &options.n_extra_files) < 0 ||
@@ -92,6 +93,7 @@ PyObject *py_save(PyObject *m, PyObject *args)
   const char *name = encoded ? PyBytes_AS_STRING(encoded) : NULL;
   Py_BEGIN_ALLOW_THREADS status =
     is_module ? rush_module_save(((py_module *)object)->module, name, &options, &err)
+    : program ? rush_exported_program_save(program, name, &options, &err)
               : rush_object_save(st->context, ((py_object *)object)->value, name, &options, &err);
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)

@@ -37,7 +37,7 @@ _PARTS = {
     "kinds": "layout sparse_coo sparse_csr strided",
     "ir": "Block Graph Node Value parse_ir",
     "jit": """Attribute CompilationUnit Final Future RecursiveScriptClass ScriptFunction
-        TracingCheckError annotate enable_onednn_fusion export export_opnames fork freeze fuser
+        TracingCheckError annotate enable_onednn_fusion export_opnames fork freeze fuser
         ignore interface is_scripting is_tracing onednn_fusion_enabled optimize_for_inference
         optimized_execution run_frozen_optimizations script script_if_tracing script_method
         set_fusion_strategy strict_fusion trace trace_module unused wait""",
@@ -49,17 +49,15 @@ _PARTS = {
     "pytree": "register_dataclass register_namedtuple register_pytree_node",
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names.split()}
-_MODULES = """archives call_limits functions grad_mode gradients indexing ir jit kinds library
-methods numerics ops optim outputs profiler pytree recording return_types signature storages testing
-torch_graph""".split()
+_MODULES = """archives call_limits export functions grad_mode gradients indexing ir jit kinds
+library methods numerics ops optim outputs profiler pytree recording return_types signature storages
+testing torch_graph""".split()
 _OWN += [
     name for name in dir(_rushlight) if isinstance(getattr(_rushlight, name), _rushlight.dtype)
 ]
 _HIDDEN = ("TopLevelTracedModule", "TracedModule", "TracerWarning")
-__all__ = sorted(
-    {*_OWN, *_WHERE, "ScriptModule", "ir", "jit", "library", "load", "ops", "optim", "profiler"}
-    - {*_HIDDEN}
-)
+_PUBLIC = "ScriptModule export ir jit library load ops optim profiler".split()
+__all__ = sorted({*_OWN, *_WHERE, *_PUBLIC} - {*_HIDDEN})
 globals().update((name, getattr(_rushlight, name)) for name in _OWN)
 
 

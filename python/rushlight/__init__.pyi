@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from typing_extensions import Self
 
+from . import export as export
 from . import ir as ir
 from . import jit as jit
 from . import library as library
@@ -86,7 +87,6 @@ from .jit import ScriptFunction as ScriptFunction
 from .jit import TracingCheckError as TracingCheckError
 from .jit import annotate as annotate
 from .jit import enable_onednn_fusion as enable_onednn_fusion
-from .jit import export as export
 from .jit import export_opnames as export_opnames
 from .jit import fork as fork
 from .jit import freeze as freeze

@@ -48,13 +48,16 @@ class Size(tuple[int, ...]):
         return Size, (tuple(self),)
 
 
+_LAYOUTS = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split()
+
+
 class layout(int):  # noqa: N801 -- torch's name
-    """How a tensor's elements are stored: strided, sparse_coo or sparse_csr."""
+    """How a tensor's elements are stored: strided, sparse_coo, sparse_csr; programs name others."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "rushlight." + ("strided", "sparse_coo", "sparse_csr")[self]
+        return "rushlight." + _LAYOUTS[self]
 
     __str__ = __repr__
 

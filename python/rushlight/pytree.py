@@ -172,14 +172,14 @@ def _torch_pytree() -> Any:
     return sys.modules.get("torch.utils._pytree")
 
 
-def _class_named(name: str) -> type[Any] | None:
+def class_named(name: str) -> type[Any] | None:
     cls = _NAMES.get(name)
     if cls is None and (theirs := _torch_pytree()) is not None:
         cls = theirs.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)
     return cls
 
 
-def _node_of(cls: type[Any]) -> _Node | None:
+def node_of(cls: type[Any]) -> _Node | None:
     node = _NODES.get(cls)
     theirs = None if node is not None else _torch_pytree()
     if theirs is not None and cls in theirs.SUPPORTED_NODES:
@@ -215,13 +215,13 @@ _REGISTER = "rushlight.register_dataclass, register_pytree_node"
 _DICTS = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 
 
-class _Spec:
+class Spec:
     """One node of a tree spec; `type` None: a leaf."""
 
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         self.type: str | None = parsed.get("type")
         self.context: Any = parsed.get("context")
-        self.children = [_Spec(child) for child in parsed.get("children_spec") or ()]
+        self.children = [Spec(child) for child in parsed.get("children_spec") or ()]
         is_plain = self.type is None or self.type in _PLAIN
         self.is_plain: bool = is_plain and all(child.is_plain for child in self.children)
         self.keys: list[Any] = self._read_keys() if self.type in _DICTS else []
@@ -260,7 +260,7 @@ def _describe(value: Any) -> str:
     return f"a value of type '{_qualified_name(type(value))}'"
 
 
-def _mismatch(spec: _Spec, where: str, value: Any, why: str = "") -> ValueError:
+def _mismatch(spec: Spec, where: str, value: Any, why: str = "") -> ValueError:
     return ValueError(
         f"Trying to flatten user inputs with exported input tree spec: at {where} the exported "
         f"program takes {spec.describe()}, but got {why or _describe(value)}. Please check that "
@@ -276,7 +276,7 @@ class Trees:
         parsed = json.loads(text)
         self._names: list[str] = parsed["arg_names"]
         self._in, self._out = (
-            _Spec(next(tree for tree in parsed[at] if isinstance(tree, dict)))
+            Spec(next(tree for tree in parsed[at] if isinstance(tree, dict)))
             for at in ("in", "out")
         )
 
@@ -289,22 +289,22 @@ class Trees:
         specs = dict(zip(self._names, by_place.children, strict=False))
         specs.update(zip(by_name.keys, by_name.children, strict=True))
         places = [*self._names, *("argument" for _ in by_place.children[len(self._names) :])]
-        out = [_lower(*at) for at in zip(by_place.children, args, places, strict=False)]
-        named = {n: _lower(specs[n], v, n) if n in specs else v for n, v in kwargs.items()}
+        out = [lower_value(*at) for at in zip(by_place.children, args, places, strict=False)]
+        named = {n: lower_value(specs[n], v, n) if n in specs else v for n, v in kwargs.items()}
         return (*out, *args[len(out) :]), named
 
     def rebuild(self, result: Any) -> Any:
         """Return the core's result with instances of the registered classes."""
-        return _rebuild(self._out, result)
+        return rebuild_value(self._out, result)
 
 
 # -- Arguments
 # ------------------------------------------------------------------------------------------
 
 
-def _lower(spec: _Spec, value: Any, where: str) -> Any:
+def lower_value(spec: Spec, value: Any, where: str) -> Any:
     if spec.type is None:
-        if _node_of(type(value)) is not None and not isinstance(value, (dict, list, tuple)):
+        if node_of(type(value)) is not None and not isinstance(value, (dict, list, tuple)):
             raise _mismatch(spec, where, value)
         return value
     if spec.type in _DICTS:
@@ -323,14 +323,14 @@ def _lower(spec: _Spec, value: Any, where: str) -> Any:
     return _lower_node(spec, value, where)
 
 
-def _lower_items(spec: _Spec, items: Any, where: str) -> tuple[Any, ...]:
+def _lower_items(spec: Spec, items: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(items, (list, tuple)) or len(items) != len(spec.children):
         raise _mismatch(spec, where, items)
     at = zip(spec.children, items, strict=True)
-    return tuple(_lower(child, item, f"{where}[{i}]") for i, (child, item) in enumerate(at))
+    return tuple(lower_value(child, item, f"{where}[{i}]") for i, (child, item) in enumerate(at))
 
 
-def _lower_dict(spec: _Spec, value: Any, where: str) -> dict[Any, Any]:
+def _lower_dict(spec: Spec, value: Any, where: str) -> dict[Any, Any]:
     if not isinstance(value, Mapping) or set(value) != set(spec.keys):
         raise _mismatch(spec, where, value)
     if spec.type == "collections.defaultdict" and isinstance(value, collections.defaultdict):
@@ -340,21 +340,21 @@ def _lower_dict(spec: _Spec, value: Any, where: str) -> dict[Any, Any]:
             why = f"a defaultdict of {factory}; it was a defaultdict of {'.'.join(want)}"
             raise _mismatch(spec, where, value, why)
     at = zip(spec.keys, spec.children, strict=True)
-    return {key: _lower(child, value[key], f"{where}[{key!r}]") for key, child in at}
+    return {key: lower_value(child, value[key], f"{where}[{key!r}]") for key, child in at}
 
 
-def _lower_namedtuple(spec: _Spec, value: Any, where: str) -> tuple[Any, ...]:
-    cls = _class_named(spec.context)
+def _lower_namedtuple(spec: Spec, value: Any, where: str) -> tuple[Any, ...]:
+    cls = class_named(spec.context)
     if cls is not None and _is_namedtuple_class(type(value)) and type(value) is not cls:
         raise _mismatch(spec, where, value)
     return _lower_items(spec, value, where)
 
 
-def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
+def _lower_node(spec: Spec, value: Any, where: str) -> Any:
     """Convert an instance of the class that the file names, or accept plain containers in its
     place."""
-    cls = _class_named(str(spec.type))
-    node = _node_of(cls) if cls is not None and type(value) is cls else None
+    cls = class_named(str(spec.type))
+    node = node_of(cls) if cls is not None and type(value) is cls else None
     if node is not None and node.flatten is not None:
         items, context = node.flatten(value)
         if context != spec.context_of(node):
@@ -364,7 +364,7 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
         if set(value) != set(names):
             raise _mismatch(spec, where, value)
         at = zip(names, spec.children, strict=True)
-        return {name: _lower(child, value[name], f"{where}.{name}") for name, child in at}
+        return {name: lower_value(child, value[name], f"{where}.{name}") for name, child in at}
     if type(value) in (list, tuple):
         return _lower_items(spec, value, where)
     text = _describe(value)
@@ -373,7 +373,7 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
     raise _mismatch(spec, where, value, text)
 
 
-def _child_names(spec: _Spec) -> list[Any] | None:
+def _child_names(spec: Spec) -> list[Any] | None:
     """Return the names of the children if the context is a list of them, as the core reads it;
     otherwise None."""
     if not isinstance(spec.context, str) or not spec.context.startswith("["):
@@ -388,11 +388,13 @@ def _child_names(spec: _Spec) -> list[Any] | None:
 # --------------------------------------------------------------------------------------------
 
 
-def _rebuild(spec: _Spec, value: Any) -> Any:
+def rebuild_value(spec: Spec, value: Any) -> Any:
     if spec.is_plain:
         return value
     items = list(value.values()) if isinstance(value, dict) else value
-    children = [_rebuild(child, item) for child, item in zip(spec.children, items, strict=True)]
+    children = [
+        rebuild_value(child, item) for child, item in zip(spec.children, items, strict=True)
+    ]
     if spec.type in _DICTS:
         return _rebuild_dict(spec, dict(zip(spec.keys, children, strict=True)))
     if spec.type == "builtins.list":
@@ -402,16 +404,16 @@ def _rebuild(spec: _Spec, value: Any) -> Any:
     if spec.type == "collections.deque":
         return collections.deque(children, maxlen=spec.read_context())
     if spec.type == "collections.namedtuple":
-        cls = _class_named(spec.context)
+        cls = class_named(spec.context)
         return tuple(children) if cls is None else cls(*children)
-    cls = _class_named(str(spec.type))
-    node = None if cls is None else _node_of(cls)
+    cls = class_named(str(spec.type))
+    node = None if cls is None else node_of(cls)
     if node is not None and node.unflatten is not None:
         return node.unflatten(children, spec.context_of(node))
     return dict(zip(value, children, strict=True)) if isinstance(value, dict) else tuple(children)
 
 
-def _rebuild_dict(spec: _Spec, items: dict[Any, Any]) -> Any:
+def _rebuild_dict(spec: Spec, items: dict[Any, Any]) -> Any:
     if spec.type == "collections.OrderedDict":
         return collections.OrderedDict(items)
     if spec.type == "builtins.dict":

@@ -9,6 +9,8 @@
 #include "ops/call/call.h"
 #include "run/outputs.h"
 
+struct archive_source;
+
 /* A tensor's h.small: rush_tensor_wrap made this very tensor, not a view of it. */
 #define TENSOR_WRAPS 1
 
@@ -16,6 +18,12 @@
 context *api_context(context *c, rush_error *err);
 /* Call api_context and call_ctx_init. */
 rush_status api_begin(call_ctx *cx, context *c, rush_error *err);
+
+/* Read the options of a load (NULL: the defaults) into `from`. */
+rush_status api_load_options(struct archive_source *from, const rush_load_options *o,
+                             rush_error *err) RUSH_CHECKED;
+/* Return the name and the bytes of extra file i, or NULL (save.c). */
+const char *api_extra_file(const table *files, size_t i, const void **data, size_t *n_bytes);
 
 /* -- Structs with struct_bytes (struct.c) ------------------------------------------------------ */
 
@@ -52,6 +60,15 @@ static inline void api_return_steal(rush_status st, rush_value v, rush_value *ou
   else
     value_release(v);
 }
+
+typedef struct api_saved { /* one of them, else the object */
+  rush_value object;
+  const module *module; /* an exported program */
+  struct rush_exported_program *program;
+} api_saved;
+/* Write an archive as rush_module_save does (save.c). */
+rush_status api_save(call_ctx *cx, const api_saved *what, const char *path,
+                     const rush_save_options *options) RUSH_CHECKED;
 
 /* End a function that returns text: if st is RUSH_OK, *out is a new copy of t (out NULL: not
  * wanted).  Frees t. */

@@ -8,7 +8,7 @@
 
 /* -- Loading ----------------------------------------------------------------------------------- */
 
-static rush_status read_options(archive_source *from, const rush_load_options *o, rush_error *err)
+rush_status api_load_options(archive_source *from, const rush_load_options *o, rush_error *err)
 {
   rush_load_options own;
 
@@ -29,7 +29,7 @@ static rush_status load(rush_context *c, archive_source *from, const rush_load_o
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  TRY(read_options(from, o, err));
+  TRY(api_load_options(from, o, err));
   return module_load(&cx, from, out);
 }
 
@@ -104,7 +104,7 @@ rush_status rush_export_verify(rush_context *c, const char *path, const rush_loa
   text_buf t;
 
   TRY(api_begin(&cx, c, err));
-  TRY(read_options(&from, o, err));
+  TRY(api_load_options(&from, o, err));
   text_init(&t, cx.ctx);
   TRY(api_text(&cx, archive_verify(&cx, &from, dialect, &t, &is_exported), &t, &found));
   if (!is_exported)
@@ -601,7 +601,7 @@ rush_status rush_value_load_with(rush_context *c, const char *path,
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  TRY(read_options(&from, options, err));
+  TRY(api_load_options(&from, options, err));
   return load_value(&cx, &from, out);
 }
 
@@ -613,7 +613,7 @@ rush_status rush_value_load_bytes(rush_context *c, const void *data, size_t n_by
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  TRY(read_options(&from, options, err));
+  TRY(api_load_options(&from, options, err));
   return load_value(&cx, &from, out);
 }
 

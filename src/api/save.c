@@ -5,13 +5,12 @@
  * renamed, so that a failure leaves the old one. */
 #include "api/api_int.h"
 
-#include "archive/exported_write.h"
+#include "archive/exported_open.h"
 
 /* -- Saving ------------------------------------------------------------------------------------ */
 
-/* Write an object, or an exported program, `m`; else m is NULL. */
-static rush_status save(call_ctx *cx, rush_value object, const module *m, const char *path,
-                        const rush_save_options *options)
+rush_status api_save(call_ctx *cx, const api_saved *what, const char *path,
+                     const rush_save_options *options)
 {
   rush_save_options o = RUSH_SAVE_OPTIONS_INIT;
   archive_file *files = NULL;
@@ -39,7 +38,9 @@ static rush_status save(call_ctx *cx, rush_value object, const module *m, const 
       (archive_file){o.extra_files[i].name, {o.extra_files[i].data, o.extra_files[i].n_bytes}};
   to.files = files;
   to.n_files = (uint32_t)n;
-  rush_status st = m ? exported_write(cx, m, &to) : archive_write(cx, object, &to);
+  rush_status st = what->program  ? exported_open_write(cx, what->program, &to)
+                   : what->module ? exported_write(cx, what->module, &to)
+                                  : archive_write(cx, what->object, &to);
   mem_free(cx->ctx, files, n * sizeof(*files));
   return st;
 }
@@ -52,7 +53,8 @@ rush_status rush_module_save(rush_module *m, const char *path, const rush_save_o
   TRY(api_begin(&cx, m->ctx, err));
   lock_hold hold;
   TRY(lock_take(&cx, m->lock, LOCK_SHARED, &hold));
-  rush_status st = save(&cx, m->object, m->exported ? m : NULL, path, o);
+  const api_saved what = {.object = m->object, .module = m->exported ? m : NULL};
+  rush_status st = api_save(&cx, &what, path, o);
   lock_drop(&hold);
   return module_place(&cx, m, st);
 }
@@ -66,7 +68,7 @@ rush_status rush_object_save(rush_context *c, rush_value object, const char *pat
   TRY(api_begin(&cx, c, err));
   TRY(lock_take(&cx, object.tag == RUSH_TAG_OBJECT ? object_lock(object.as.object) : NULL,
                 LOCK_SHARED, &hold));
-  rush_status st = save(&cx, object, NULL, path, o);
+  rush_status st = api_save(&cx, &(api_saved){.object = object}, path, o);
   lock_drop(&hold);
   return st;
 }
@@ -75,17 +77,22 @@ rush_status rush_object_save(rush_context *c, rush_value object, const char *pat
 
 size_t rush_module_n_extra_files(const rush_module *m) { return m->extra_files.n; }
 
-const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data,
-                                   size_t *n_bytes)
+const char *api_extra_file(const table *files, size_t i, const void **data, size_t *n_bytes)
 {
-  if (i >= m->extra_files.n)
+  if (i >= files->n)
     return NULL;
-  const table_entry *e = &m->extra_files.entries[i];
+  const table_entry *e = &files->entries[i];
   if (data)
     *data = ((const str *)e->value)->p;
   if (n_bytes)
     *n_bytes = ((const str *)e->value)->len;
   return e->key.p;
+}
+
+const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data,
+                                   size_t *n_bytes)
+{
+  return api_extra_file(&m->extra_files, i, data, n_bytes);
 }
 
 /* -- Code -------------------------------------------------------------------------------------- */

@@ -168,7 +168,8 @@ mapping *exported_samples(session *s, const zip_archive *z, str program)
 }
 
 typedef struct samples_job {
-  const module *m;
+  const mapping *from;
+  program *types;
   rush_value value;
 } samples_job;
 
@@ -191,12 +192,12 @@ static bool is_samples(rush_value v)
 static void read_samples(session *s, void *arg)
 {
   samples_job *job = arg;
-  const mapping *from = job->m->samples;
+  const mapping *from = job->from;
   mapping *map;
 
   session_check(s, mapping_copy(s->cx, from->name, from->data, from->n_bytes, &map));
   mapping_defer(s, map);
-  rush_value v = torchscript_load_value(s, zip_open(s, map, false), &job->m->program->types, true);
+  rush_value v = torchscript_load_value(s, zip_open(s, map, false), &job->types->types, true);
   if (!is_samples(v))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                         "%s: expected a tuple of arguments and a dict of named ones", from->name);
@@ -204,14 +205,20 @@ static void read_samples(session *s, void *arg)
   job->value = v;
 }
 
-rush_status module_samples(call_ctx *cx, module *m, rush_value *out)
+rush_status exported_samples_value(call_ctx *cx, const mapping *samples, program *types,
+                                   rush_value *out)
 {
-  samples_job job = {.m = m};
+  samples_job job = {.from = samples, .types = types};
 
-  if (m->samples)
+  if (samples)
     TRY(session_run(cx, read_samples, &job));
   *out = job.value;
   return RUSH_OK;
+}
+
+rush_status module_samples(call_ctx *cx, module *m, rush_value *out)
+{
+  return exported_samples_value(cx, m->samples, m->program, out);
 }
 
 typedef struct set_samples_job {

@@ -265,36 +265,47 @@ static void read_config(session *s, zip_archive *z, type_store *types, const cha
   json_end(&j);
 }
 
-/* Read the configs of weights and of constants: session tables made by `use` hold them. */
-static void read_configs(session *s, zip_archive *z, type_store *types, str name, use_weight *use,
-                         table *all)
+/* Read the configs of weights and of constants; *n_all is the size of `all` between them. */
+static void read_configs(session *s, zip_archive *z, program *types, str name, use_weight *use,
+                         table *all, uint32_t *n_all)
 {
-  read_config(s, z, types, WEIGHTS,
+  type_store *ts = types ? &types->types : NULL;
+
+  read_config(s, z, ts, WEIGHTS,
               session_printf(s, "%.*s_weights_config.json", (int)name.len, name.p), use, all);
-  read_config(s, z, types, CONSTANTS,
+  *n_all = all->n;
+  read_config(s, z, ts, CONSTANTS,
               session_printf(s, "%.*s_constants_config.json", (int)name.len, name.p), use, all);
 }
 
-uint32_t exported_faults(session *s, zip_archive *z, str name, const char *dialect, text_buf *out)
+uint32_t exported_faults(session *s, zip_archive *z, const exported_program *p,
+                         const char *dialect, text_buf *out)
 {
   table *state = session_new(s, table);
-  const export_verify_options options = {.dialect = dialect, .state = state};
+  const export_verify_options options = {.dialect = dialect, .state = z ? state : NULL};
+  uint32_t n_weights;
 
   session_table_init(s, state);
-  const exported_program *p = exported_read(s, z, name, EXPORTED_AS_DATA);
-  read_configs(s, z, NULL, name, note_weight, state);
+  if (z)
+    read_configs(s, z, NULL, str_of(p->name), note_weight, state, &n_weights);
   return export_verify(s, p, &options, out);
 }
 
-void exported_program_load(session *s, zip_archive *z, str name, module *m)
+void exported_state_read(session *s, zip_archive *z, str name, program *types, table *state,
+                         uint32_t *n_weights)
 {
-  table *state = session_new(s, table);
-  rush_value self;
-  program *p = m->program = program_new(s, s->cx->ctx); /* the module's, also if loading fails */
+  read_configs(s, z, types, name, load_weight, state, n_weights);
+}
 
-  session_table_init(s, state);
-  const exported_program *data = exported_read(s, z, name, EXPORTED_TO_RUN);
-  read_configs(s, z, &p->types, name, load_weight, state);
+void exported_module_fill(session *s, zip_archive *z, str name, const table *state,
+                          bool check_guards, module *m)
+{
+  exported_program *data = exported_read(s, z, name, EXPORTED_TO_RUN);
+  program *p = m->program;
+  rush_value self;
+
+  if (!check_guards)
+    data->n_guards = 0;
   exported_attach_places(s, p, z, name);
   m->exported = exported_lower(s, data, state, p, &self);
   m->format = RUSH_FORMAT_EXPORT;
@@ -302,4 +313,15 @@ void exported_program_load(session *s, zip_archive *z, str name, module *m)
   m->samples = exported_samples(s, z, name);
   m->archive = zip_retain(z);
   m->archive_name = memcpy(session_alloc_in(s, &p->mem, name.len + 1), name.p, name.len);
+}
+
+void exported_program_load(session *s, zip_archive *z, str name, module *m)
+{
+  table *state = session_new(s, table);
+  uint32_t n_weights;
+
+  m->program = program_new(s, s->cx->ctx); /* the module's, also if loading fails */
+  session_table_init(s, state);
+  exported_state_read(s, z, name, m->program, state, &n_weights);
+  exported_module_fill(s, z, name, state, true, m);
 }

@@ -13,10 +13,23 @@ str exported_choose(session *s, const zip_archive *z, const char *program);
 /* Return the record of that program's sample inputs, which torch.export.save writes: new, or NULL.
  * Its content is not read. */
 mapping *exported_samples(session *s, const zip_archive *z, str program);
-/* Fill program, object, format and exported of `m` from the program of that name. */
-void exported_program_load(session *s, zip_archive *z, str program, module *m);
-/* Append a line for each rule that the program breaks (export/verify.h); returns their number. */
-uint32_t exported_faults(session *s, zip_archive *z, str program, const char *dialect,
-                         text_buf *out);
+/* Get the value of such a record: a tuple of a tuple and a dict with strings as keys, new; or None
+ * if `samples` is NULL.  Classes are made in `types`. */
+rush_status exported_samples_value(call_ctx *cx, const mapping *samples, program *types,
+                                   rush_value *out) RUSH_CHECKED;
+/* Put the tensors of the program of that name into `state`, which is empty: name -> rush_tensor,
+ * the session's.  The first *n_weights are parameters and buffers, the others constants. */
+void exported_state_read(session *s, zip_archive *z, str name, program *types, table *state,
+                         uint32_t *n_weights);
+/* Fill object, format and exported of `m`, which has an empty program, from the program of that
+ * name with that state, with or without the program's guards. */
+void exported_module_fill(session *s, zip_archive *z, str name, const table *state,
+                          bool check_guards, module *m);
+/* Read state, then fill `m`. */
+void exported_program_load(session *s, zip_archive *z, str name, module *m);
+/* Append a line for each rule that a program, of archive z or (NULL) captured here, breaks
+ * (export/verify.h); returns their number. */
+uint32_t exported_faults(session *s, zip_archive *z, const exported_program *p,
+                         const char *dialect, text_buf *out);
 
 #endif

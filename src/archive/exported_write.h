@@ -13,6 +13,25 @@
 #include "archive/exported_read.h"
 #include "archive/write.h"
 
+typedef struct exported_tensor { /* of a program's state */
+  const char *name;
+  bool is_constant;    /* of the archive's constants, not its weights */
+  bool is_parameter;
+  rush_tensor *tensor;
+} exported_tensor;
+/* What is written: a program, and its present state. */
+typedef struct exported_source {
+  const zip_archive *zip;       /* of which other programs and records are copied; NULL: none */
+  const exported_program *data;
+  const exported_tensor *state; /* n_state; what the archive has beside them is copied */
+  uint32_t n_state;
+  const mapping *samples;       /* of a program without an archive; or NULL */
+} exported_source;
+rush_status exported_write_source(call_ctx *cx, const exported_source *from,
+                                  const archive_target *to) RUSH_CHECKED;
+/* List a module's state in the session's memory; tensors are borrowed. */
+exported_tensor *exported_list_state(session *s, const module *m, const exported_program *p,
+                                     uint32_t *n);
 /* Write the archive that the module was made from, with the module's present state; `m` is an
  * exported program.  Other programs and records of the archive are copied. */
 rush_status exported_write(call_ctx *cx, const module *m, const archive_target *to) RUSH_CHECKED;

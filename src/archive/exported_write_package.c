@@ -25,11 +25,11 @@ typedef struct record { /* written in the place of one of the archive, or behind
 
 typedef struct package_writer {
   session *s;
-  const module *m;
-  const zip_archive *from; /* NULL: the program was captured */
+  const exported_source *source;
+  const zip_archive *from; /* the source's */
   zip_writer *zip;
-  const exported_program *data;
   table records; /* path -> record */
+  table state;   /* name -> exported_tensor, of those that are tensors now */
 } package_writer;
 
 static void put_record(package_writer *w, const char *path, const void *data, size_t n_bytes)
@@ -79,23 +79,6 @@ typedef struct config_writer {
   uint32_t n_new; /* names that were tried for new records */
 } config_writer;
 
-/* Return the tensor of that name that the module holds now, or NULL. */
-static const rush_tensor *present_state(const module *m, str name)
-{
-  const rush_object *o = m->object.as.object;
-  const int at = class_attr_index(o->type, name);
-
-  return at >= 0 && o->slots[at].tag == RUSH_TAG_TENSOR ? o->slots[at].as.tensor : NULL;
-}
-
-static bool is_constant(const exported_program *p, str name)
-{
-  for (uint32_t i = 0; i < p->n_inputs; i++)
-    if (p->inputs[i].target && str_is(name, p->inputs[i].target))
-      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT;
-  return false;
-}
-
 static void find_device(json *j, payload *p)
 {
   str key;
@@ -129,7 +112,8 @@ static void read_payload(config_writer *c, str name, str text)
   }
   if (!p->path.len)
     json_fail(&j, "an entry without path_name");
-  p->t = p->use_pickle ? NULL : present_state(c->w->m, name);
+  const exported_tensor *now = p->use_pickle ? NULL : table_get(&c->w->state, name);
+  p->t = now ? now->tensor : NULL;
   if (!p->t)
     session_table_put(c->w->s, &c->paths, p->path, p);
   GROW(c->w->s, c->items, c->n, c->cap, 64);
@@ -253,17 +237,16 @@ static void write_payload(config_writer *c, text_buf *out, const payload *p)
 /* List the tensors of a captured program: its weights, or (is_constants) its constants. */
 static void list_state(config_writer *c, bool is_constants)
 {
-  const rush_object *o = c->w->m->object.as.object;
-  const class_info *cls = o->type->cls;
+  const exported_source *from = c->w->source;
 
-  for (uint32_t i = 0; i < cls->n_attrs; i++) {
+  for (uint32_t i = 0; i < from->n_state; i++) {
     payload *p = session_new(c->w->s, payload);
-    const str name = str_of(cls->attrs[i].name);
-    if (is_constant(c->w->data, name) != is_constants)
+    if (from->state[i].is_constant != is_constants)
       continue;
-    *p = (payload){.name = name, .is_param = cls->attrs[i].is_parameter};
-    p->t = present_state(c->w->m, name);
-    p->path = str_of(session_printf(c->w->s, "%s%u", c->prefix, c->n));
+    *p = (payload){.name = str_of(from->state[i].name),
+                   .is_param = from->state[i].is_parameter,
+                   .t = from->state[i].tensor,
+                   .path = str_of(session_printf(c->w->s, "%s%u", c->prefix, c->n))};
     c->n_new = c->n + 1;
     GROW(c->w->s, c->items, c->n, c->cap, 64);
     c->items[c->n++] = p;
@@ -308,7 +291,7 @@ static void put_config(package_writer *w, const char *folder, const char *prefix
 
 static void put_program(package_writer *w)
 {
-  const exported_program *p = w->data = exported_of_module(w->s, w->m);
+  const exported_program *p = w->source->data;
   text_buf *out = session_text(w->s);
 
   write_model(w->s, out, p);
@@ -322,7 +305,7 @@ static void put_program(package_writer *w)
     put_record(w, "archive_version", "0", 1);
     put_record(w, "byteorder", "little", 6);
     put_record(w, ".data/version", "6\n", 2);
-    const mapping *samples = w->m->samples;
+    const mapping *samples = w->source->samples;
     if (samples)
       put_record(w, session_printf(w->s, "data/sample_inputs/%s.pt", p->name), samples->data,
                  samples->n_bytes);
@@ -362,9 +345,55 @@ static void write_records(package_writer *w)
 }
 
 typedef struct write_job {
-  const module *m;
+  const module *m;             /* NULL: `from` is written */
+  const exported_source *from;
   const archive_target *to;
 } write_job;
+
+static bool is_constant(const exported_program *p, str name)
+{
+  for (uint32_t i = 0; i < p->n_inputs; i++)
+    if (p->inputs[i].target && str_is(name, p->inputs[i].target))
+      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT;
+  return false;
+}
+
+exported_tensor *exported_list_state(session *s, const module *m, const exported_program *p,
+                                     uint32_t *n)
+{
+  const rush_object *o = m->object.as.object;
+  const class_info *cls = o->type->cls;
+  exported_tensor *state = session_array(s, exported_tensor, (size_t)cls->n_attrs + 1);
+
+  *n = 0;
+  for (uint32_t i = 0; i < cls->n_attrs; i++)
+    if (o->slots[i].tag == RUSH_TAG_TENSOR && o->slots[i].as.tensor)
+      state[(*n)++] = (exported_tensor){
+        cls->attrs[i].name, m->data && is_constant(p, str_of(cls->attrs[i].name)),
+        cls->attrs[i].is_parameter, o->slots[i].as.tensor};
+  return state;
+}
+
+/* Return the source that a module is. */
+static const exported_source *source_of(session *s, const module *m)
+{
+  exported_source *from = session_new(s, exported_source);
+
+  *from = (exported_source){
+    .zip = m->archive, .data = exported_of_module(s, m), .samples = m->samples};
+  from->state = exported_list_state(s, m, from->data, &from->n_state);
+  return from;
+}
+
+static void begin(package_writer *w, session *s, const exported_source *from)
+{
+  *w = (package_writer){.s = s, .source = from, .from = from->zip};
+  session_table_init(s, &w->records);
+  session_table_init(s, &w->state);
+  for (uint32_t i = 0; i < from->n_state; i++)
+    session_table_put(s, &w->state, str_of(from->state[i].name),
+                      (void *)(uintptr_t)&from->state[i]);
+}
 
 static void write_body(session *s, void *arg)
 {
@@ -375,8 +404,7 @@ static void write_body(session *s, void *arg)
   if (to->method)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
                         "only a function of a text can be saved by itself");
-  *w = (package_writer){.s = s, .m = job->m, .from = job->m->archive};
-  session_table_init(s, &w->records);
+  begin(w, s, job->m ? source_of(s, job->m) : job->from);
   put_program(w);
   for (uint32_t i = 0; i < to->n_files; i++)
     put_record(w, session_printf(s, "extra/%s", to->files[i].name), to->files[i].bytes.p,
@@ -392,7 +420,15 @@ static void write_body(session *s, void *arg)
 
 rush_status exported_write(call_ctx *cx, const module *m, const archive_target *to)
 {
-  write_job job = {m, to};
+  write_job job = {.m = m, .to = to};
+
+  return session_run(cx, write_body, &job);
+}
+
+rush_status exported_write_source(call_ctx *cx, const exported_source *from,
+                                  const archive_target *to)
+{
+  write_job job = {.from = from, .to = to};
 
   return session_run(cx, write_body, &job);
 }

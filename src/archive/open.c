@@ -7,6 +7,7 @@
 #include "archive/open.h"
 
 #include "archive/exported_program.h"
+#include "archive/exported_read.h"
 #include "archive/saved.h"
 #include "archive/torchscript.h"
 #include "formats/foreign.h"
@@ -125,7 +126,7 @@ static str extra_name(const zip_entry *e)
   return (str){NULL, 0};
 }
 
-static void read_extra_files(session *s, const zip_archive *z, module *m)
+void archive_extra_files(session *s, const zip_archive *z, arena *mem, table *files)
 {
   for (uint32_t i = 0; i < z->n_entries; i++) {
     const str name = extra_name(&z->entries[i]);
@@ -133,12 +134,12 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
       continue;
     str text = zip_read(s, z, &z->entries[i], NULL);
     str *kept = session_alloc_in(
-      s, &m->program->mem, sizeof *kept + text.len + name.len + 1); /* zeroed: the name ends */
+      s, mem, sizeof *kept + text.len + name.len + 1); /* zeroed: the name ends */
     char *bytes = (char *)(kept + 1);
     memcpy(bytes, text.p, text.len);
     memcpy(bytes + text.len, name.p, name.len);
     *kept = (str){bytes, text.len};
-    session_table_put(s, &m->extra_files, (str){bytes + text.len, name.len}, kept);
+    session_table_put(s, files, (str){bytes + text.len, name.len}, kept);
   }
 }
 
@@ -216,7 +217,7 @@ static void load_body(session *s, void *arg)
       s, RUSH_EFORMAT, NULL, NULL,
       "%s: neither data.pkl (TorchScript) nor models/model.json (torch.export) is in the archive",
       map->name);
-  read_extra_files(s, z, job->m);
+  archive_extra_files(s, z, &job->m->program->mem, &job->m->extra_files);
 }
 
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
@@ -254,7 +255,10 @@ static void verify_body(session *s, void *arg)
   zip_archive *z = zip_open(s, map, job->from->check_full);
   job->is_exported = holds_exported(z);
   if (job->is_exported)
-    exported_faults(s, z, exported_choose(s, z, job->from->program), job->dialect, job->faults);
+    exported_faults(s, z,
+                    exported_read(s, z, exported_choose(s, z, job->from->program),
+                                  EXPORTED_AS_DATA),
+                    job->dialect, job->faults);
 }
 
 rush_status archive_verify(call_ctx *cx, const archive_source *from, const char *dialect,

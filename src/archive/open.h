@@ -4,6 +4,7 @@
 
 #include "formats/mapping.h"
 #include "formats/output.h"
+#include "formats/zip.h"
 #include "module/module.h"
 
 /* An archive's source: exactly one of path, data, read. */
@@ -27,6 +28,8 @@ rush_status archive_verify(call_ctx *cx, const archive_source *from, const char 
                            text_buf *faults, bool *is_exported) RUSH_CHECKED;
 /* Return the source's bytes, mapped or copied; released with the session. */
 mapping *archive_map(session *s, const archive_source *from);
+/* Put the files that the author added to an archive into `files`: name -> text (str *) in `mem`. */
+void archive_extra_files(session *s, const zip_archive *z, arena *mem, table *files);
 /* Compile everything that such a call would compile, without a change that a later call could
  * observe.  args and kwargs NULL: the sample inputs or, without them, what the method's code refers
  * to (rush_module_prepare). */

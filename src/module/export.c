@@ -34,22 +34,33 @@ static void mark_parameters(session *s, const exported_program *data, const rush
     }
 }
 
+void module_lower(session *s, const exported_program *data, const table *state, bool check_guards,
+                  module *made)
+{
+  exported_program *plain = session_new(s, exported_program);
+  rush_value self;
+
+  if (!check_guards) {
+    memcpy(plain, data, sizeof *plain); /* borrows all that it names */
+    plain->n_guards = 0;
+  }
+  made->program = program_new(s, s->cx->ctx);
+  made->exported = exported_lower(s, check_guards ? data : plain, state, made->program, &self);
+  mark_parameters(s, data, self.as.object);
+  made->format = RUSH_FORMAT_EXPORT;
+  made->object = value_retain(self);
+  made->data = exported_program_retain((exported_program *)(uintptr_t)data);
+}
+
 static void export_body(session *s, void *arg)
 {
   export_job *job = arg;
   table *state = session_new(s, table);
-  module *made = job->made;
-  rush_value self;
 
   session_table_init(s, state);
   exported_program *data =
     capture_function(s, job->f, job->args, job->f->schema->n_args, &job->options, state);
-  made->program = program_new(s, s->cx->ctx);
-  made->exported = exported_lower(s, data, state, made->program, &self);
-  mark_parameters(s, data, self.as.object);
-  made->format = RUSH_FORMAT_EXPORT;
-  made->object = value_retain(self);
-  made->data = session_keep(s, data);
+  module_lower(s, data, state, true, job->made);
 }
 
 /* Tell how each parameter is given. */

@@ -108,6 +108,10 @@ rush_status module_optimize_frozen(call_ctx *cx, module *m,
 rush_status module_export(call_ctx *cx, module *m, const char *method, const rush_value *args,
                           uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
                           const capture_options *options, module **out) RUSH_CHECKED;
+/* Let `made`, an empty module, run a program that was captured, on that state (name ->
+ * rush_tensor), with or without the program's guards.  It retains the program. */
+void module_lower(session *s, const exported_program *data, const table *state, bool check_guards,
+                  module *made);
 
 /* Visit parameters and buffers depth first as state_dict does; fn returns false to stop.  The
  * caller holds the lock. */

@@ -4,6 +4,7 @@
  * A worklist over callees; a function that fails is reported and the next one checked.  Cost: that
  * of compiling everything. */
 #include "archive/exported_program.h"
+#include "archive/exported_read.h"
 #include "module/module.h"
 #include "show/show.h"
 #include "passes/passes.h"
@@ -86,7 +87,7 @@ void show_faults(session *s, module *m, text_buf *out)
   session_table_init(s, &k->seen);
   k->lacks = session_text(s);
   if (m->archive)
-    exported_faults(s, m->archive, str_of(m->archive_name), NULL, out);
+    exported_faults(s, m->archive, exported_of_module(s, m), NULL, out);
   for (uint32_t i = 0; i < cls->n_methods; i++)
     add_function(k, s, cls->methods[i]);
   for (uint32_t i = 0; i < k->seen.n; i++) {

@@ -63,11 +63,11 @@ class Stateful(nn.Module):
     def forward(self) -> int:
         return self.v
 
-    @rushlight.export
+    @rushlight.jit.export
     def __getstate__(self) -> tuple[int, bool]:
         return self.v, self.training
 
-    @rushlight.export
+    @rushlight.jit.export
     def __setstate__(self, state: tuple[int, bool]) -> None:
         self.v = state[0] + 1
         self.training = state[1]

@@ -216,7 +216,7 @@ class Mixed(nn.Module):
     def never(self, x: Tensor) -> Tensor:
         raise ValueError
 
-    @rushlight.export
+    @rushlight.jit.export
     def twice(self, x: Tensor) -> Tensor:
         return x * 2
 

@@ -195,6 +195,7 @@ rushlight\.functions\..*
 rushlight\.return_types\..*
 rushlight\._operators
 rushlight\.ops\..*
+rushlight\.export\..*
 rushlight\.jit\..*
 rushlight\.jit
 rushlight\.ScriptModule\.(inputs|outputs)

@@ -1,0 +1,14 @@
+/* export.h -- exported programs as data: what other files of the extension use of export.c. */
+#ifndef RUSH_PY_EXPORT_H
+#define RUSH_PY_EXPORT_H
+
+#include "py.h"
+#include "rushlight/export.h"
+
+int py_add_exported_type(PyObject *m, py_state *state);
+PyObject *py_load_exported(PyObject *m, PyObject *args);
+PyObject *py_exported_of(PyObject *m, PyObject *module);
+/* Return the program that the object holds (borrowed), or NULL. */
+rush_exported_program *py_exported_program(py_state *state, PyObject *o);
+
+#endif

@@ -1,0 +1,29 @@
+"""Exported programs as data, with torch.export's names; torch is not needed.
+
+>>> import rushlight.export
+>>> program = rushlight.export.load("model.pt2")
+>>> print(program)                               # as PyTorch prints it
+>>> for node in program.graph.nodes: ...
+>>> program.module()(x)                          # runs it
+
+`load` reads the graph and nothing else; weights, metadata of nodes and sample inputs are read when
+they are asked for.
+"""
+
+from __future__ import annotations
+
+from ..pytree import register_dataclass
+from . import values as values
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
+from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+
+__all__ = [
+    "ExportBackwardSignature",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "ModuleCallEntry",
+    "ModuleCallSignature",
+    "load",
+    "register_dataclass",
+    "save",
+]
