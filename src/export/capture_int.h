@@ -103,6 +103,9 @@ typedef struct capture {
   capture_branch *branch; /* NULL: g is the program's graph */
   const capture_module *module;
   const capture_frame *frame;
+  capture_place here;       /* in the user's code */
+  capture_place *decided;   /* where each guard of env was decided: n_decided */
+  uint32_t n_decided, cap_decided;
 } capture;
 
 /* Leave the session with RUSH_EUNSUPPORTED. */

@@ -101,7 +101,7 @@ static bool is_row_major(capture *c, const symshape_facts *f)
   return true;
 }
 
-/* Answer what is asked of a tensor's sizes; returns false if it is something else. */
+/* Answer what is asked of a tensor's facts; returns false if it is something else. */
 static bool size_query(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
   if (args[0].tag != RUSH_TAG_TENSOR || !args[0].as.tensor)
@@ -128,6 +128,13 @@ static bool size_query(capture *c, const op *o, const rush_value *args, rush_val
   case OPN_STORAGE_OFFSET:
     *result = capture_int(c, f->offset);
     return true;
+  case OPN_PRIM__REQUIRES_GRAD:
+    *result = value_bool(capture_tensor_of(c, args[0].as.tensor)->requires_grad);
+    return true;
+  case OPN_REQUIRES_GRAD_: /* what results look like depends on it, and nothing else */
+    capture_tensor_of(c, args[0].as.tensor)->requires_grad = args[1].as.b;
+    *result = args[0];
+    return true;
   case OPN_IS_CONTIGUOUS:
     if (o->schema->n_args > 1 && args[1].tag == RUSH_TAG_INT && args[1].as.i > 0)
       capture_fail(c, "is_contiguous with a memory format cannot be exported");
@@ -146,7 +153,7 @@ static bool is_property(uint32_t name)
     OPN_PRIM__IS_CUDA,      OPN_PRIM__IS_IPU,     OPN_PRIM__IS_MAIA,      OPN_PRIM__IS_META,
     OPN_PRIM__IS_MKLDNN,    OPN_PRIM__IS_MPS,     OPN_PRIM__IS_MTIA,      OPN_PRIM__IS_NESTED,
     OPN_PRIM__IS_QUANTIZED, OPN_PRIM__IS_SPARSE,  OPN_PRIM__IS_SPARSE_CSR, OPN_PRIM__IS_VULKAN,
-    OPN_PRIM__IS_XLA,       OPN_PRIM__IS_XPU,     OPN_PRIM__ITEMSIZE,     OPN_PRIM__REQUIRES_GRAD,
+    OPN_PRIM__IS_XLA,       OPN_PRIM__IS_XPU,     OPN_PRIM__ITEMSIZE,
     OPN_PRIM__ID,           OPN___IS__,           OPN___ISNOT__,          OPN_IS_FLOATING_POINT,
     OPN_IS_COMPLEX,         OPN_IS_SIGNED,        OPN_ELEMENT_SIZE,       OPN_GET_DEVICE,
     OPN_IS_CONJ,            OPN_IS_NEG,           OPN_IS_INFERENCE,       OPN_IS_LEAF,

@@ -322,6 +322,27 @@ bool capture_on_ints(capture *c, uint32_t name, rush_value a, rush_value b, rush
   return combine(c, name, capture_symint(a, c->env), capture_symint(b, c->env), result);
 }
 
+static bool is_int_list(rush_value v)
+{
+  if (v.tag != RUSH_TAG_LIST)
+    return false;
+  for (size_t i = 0; i < v.as.list->n; i++)
+    if (!capture_is_int(v.as.list->items[i]))
+      return false;
+  return true;
+}
+
+/* Decide whether two lists of ints, shapes, are equal. */
+static bool are_equal_lists(capture *c, const rush_list *a, const rush_list *b)
+{
+  bool equal = a->n == b->n;
+
+  for (size_t i = 0; equal && i < a->n; i++)
+    equal = sym_decide(c->env, sym_eq(c->env, capture_symint(a->items[i], c->env),
+                                      capture_symint(b->items[i], c->env)));
+  return equal;
+}
+
 bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
   sym_env *env = c->env;
@@ -330,6 +351,12 @@ bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_va
     return false;
   if (o->schema->n_args == 2 && capture_is_int(args[0]) && capture_is_int(args[1]))
     return capture_on_ints(c, o->name_key, args[0], args[1], result);
+  if (o->schema->n_args == 2 && (o->name_key == OPN_EQ || o->name_key == OPN_NE) &&
+      is_int_list(args[0]) && is_int_list(args[1])) {
+    *result = value_bool(are_equal_lists(c, args[0].as.list, args[1].as.list) ==
+                         (o->name_key == OPN_EQ));
+    return true;
+  }
   if (o->schema->n_args != 1 || !capture_is_int(args[0]))
     return false;
   switch (o->name_key) {
@@ -391,14 +418,14 @@ static bool depends_on_data(symint e)
 }
 
 /* Refuse a condition on a size that the caller declared to vary. */
-static void check_dims(capture *c, const expression *condition, const char *text)
+static void check_dims(capture *c, const char *text, uint32_t guard)
 {
   for (uint32_t i = 0; i < c->n_symbols; i++) {
     const capture_symbol *y = &c->symbols[i];
     if (!y->dim || !y->dim->name || !strstr(text, y->text))
       continue;
-    text_buf *plain = session_text(c->s);
-    expression_print(c->s, plain, condition);
+    if (c->options->place)
+      *c->options->place = guard < c->n_decided ? c->decided[guard] : (capture_place){0};
     session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
                         "Constraints violated (%s): the program works only where %s, but the "
                         "dimension %s was to take any value in its range. Give a range in which "
@@ -407,8 +434,9 @@ static void check_dims(capture *c, const expression *condition, const char *text
   }
 }
 
-static void add_guard(capture *c, const char **guards, sym_cond cond)
+static void add_guard(capture *c, const char **guards, uint32_t i)
 {
+  const sym_cond cond = c->env->guards[i];
   text_buf *out = session_text(c->s);
 
   if (depends_on_data(cond.e))
@@ -416,7 +444,7 @@ static void add_guard(capture *c, const char **guards, sym_cond cond)
   const expression *e = expression_from_condition(c->s, c->mem, cond, expression_of, c);
   expression_print_python(c->s, out, e, write_text, c);
   guards[c->p->n_guards] = capture_text(c, session_take_text(c->s, out));
-  check_dims(c, e, guards[c->p->n_guards]);
+  check_dims(c, guards[c->p->n_guards], i);
   c->p->n_guards++;
 }
 
@@ -474,7 +502,7 @@ void capture_finish_numbers(capture *c)
   c->p->guards = guards;
   add_input_guards(c, guards);
   for (uint32_t i = 0; i < c->env->n_guards; i++)
-    add_guard(c, guards, c->env->guards[i]);
+    add_guard(c, guards, i);
   c->p->ranges =
     session_alloc_in(c->s, c->mem, ((size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
   for (uint32_t i = 0; i < c->n_symbols; i++)

@@ -53,8 +53,20 @@ void capture_fail(capture *c, const char *fmt, ...)
 /* Note where the evaluator is, in the user's code. */
 static void note_place(capture *c, function *f, const ir_node *n)
 {
-  if (c->options->place && !f->is_builtin && n->range.src)
-    *c->options->place = (capture_place){f, n->range};
+  if (f->is_builtin || !n->range.src)
+    return;
+  c->here = (capture_place){f, n->range};
+  if (c->options->place)
+    *c->options->place = c->here;
+}
+
+/* Note where the guards were decided that are new. */
+static void note_guards(capture *c)
+{
+  while (c->n_decided < c->env->n_guards) {
+    GROW(c->s, c->decided, c->n_decided, c->cap_decided, 16);
+    c->decided[c->n_decided++] = c->here;
+  }
 }
 
 /* -- Objects ----------------------------------------------------------------------------------- */
@@ -535,6 +547,7 @@ static void run_block(evaluation *e, const ir_block *b)
     e->frame.at = n;
     note_place(e->c, e->frame.function, n);
     run_node(e, n);
+    note_guards(e->c);
   }
   session_leave(e->c->s);
 }
