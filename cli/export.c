@@ -66,7 +66,7 @@ static bool read_dim(dim_list *l, const char *option)
   return !range || read_range(range, d);
 }
 
-static bool read_dims(cli *c, dim_list *l, int *code)
+static bool read_dynamic(cli *c, dim_list *l, int *code)
 {
   const char *option;
 
@@ -128,7 +128,7 @@ int cli_export(cli *c)
 
   if (!l)
     return cli_usage("export", "memory ran out");
-  if (read_dims(c, l, &code))
+  if (read_dynamic(c, l, &code))
     code = c->argc < 1 ? cli_usage("export", "export takes a model file") : run_export(c, l, path);
   for (size_t i = 0; i < l->n; i++)
     free(l->texts[i]);

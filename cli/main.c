@@ -371,10 +371,10 @@ static int no_verb(const char *word)
     return cli_usage(NULL, "the verb comes before the options: rushlight VERB MODEL %s", word);
   if (near)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
-  return cli_usage(
-    NULL,
-    "there is no verb '%s': run, record, verify, bench, profile, gradcheck, bind, export, show, script",
-    word);
+  return cli_usage(NULL,
+                   "there is no verb '%s': run, record, verify, bench, profile, gradcheck, bind, "
+                   "export, show, script",
+                   word);
 }
 
 /* True for a word that can only be a model's name: with a dot or slash, and not an option. */

@@ -371,7 +371,7 @@ rush_status rush_module_prepare(rush_module *m, const char *method, const rush_v
 }
 
 /* Read the caller's dimensions; *out is freed with mem_free, n_dims + 1 of them. */
-static rush_status read_dims(call_ctx *cx, const rush_export_options *o, capture_dim **out)
+static rush_status read_export_dims(call_ctx *cx, const rush_export_options *o, capture_dim **out)
 {
   if (o->n_dims > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu dimensions are too many", o->n_dims);
@@ -400,7 +400,7 @@ rush_status rush_module_export(rush_module *m, const char *method, const rush_va
   if (options)
     TRY(API_READ(err, rush_export_options, options, &o));
   TRY(read_named(&cx, &j, few, COUNT_OF(few), &kwargs));
-  rush_status st = read_dims(&cx, &o, &dims);
+  rush_status st = read_export_dims(&cx, &o, &dims);
   if (st == RUSH_OK) {
     const capture_options all = {.dims = dims, .n_dims = (uint32_t)o.n_dims};
     module *made = NULL;

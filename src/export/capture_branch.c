@@ -65,7 +65,7 @@ static size_t n_items_of(rush_value v)
 static bool is_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
 /* Note the tensors that the branches return. */
-static void join(joining *j, rush_value a, rush_value b)
+static void pair_up(joining *j, rush_value a, rush_value b)
 {
   session_enter(j->c->s);
   if (is_tensor(a) && is_tensor(b)) {
@@ -78,7 +78,7 @@ static void join(joining *j, rush_value a, rush_value b)
     j->b[j->n++] = b;
   } else if (is_sequence(a) && a.tag == b.tag && n_items_of(a) == n_items_of(b)) {
     for (size_t i = 0; i < n_items_of(a); i++)
-      join(j, items_of(a)[i], items_of(b)[i]);
+      pair_up(j, items_of(a)[i], items_of(b)[i]);
   } else if (!value_is_same(a, b)) {
     capture_fail(j->c, "the branches on data return different values that are no tensors");
   }
@@ -299,7 +299,7 @@ void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_ru
   capture_block(c, yes, n->blocks[0], run, arg, a);
   capture_block(c, no, n->blocks[1], run, arg, b);
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    join(&j, a[i], b[i]);
+    pair_up(&j, a[i], b[i]);
   close_branch(c, yes, j.a, j.n);
   close_branch(c, no, j.b, j.n);
   take_results(&j, add_cond(c, predicate, yes, no));

@@ -95,6 +95,7 @@ typedef struct capture {
   capture_symbol *symbols;
   program_input *inputs;
   capture_written *written;
+  uint32_t n_floats;        /* that depend on data */
   rush_value *leaves;       /* of the arguments, as the captured code sees them */
   program_output *outputs;
   fx_arg *returned;         /* of the outputs */

@@ -411,6 +411,17 @@ static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_val
   return false;
 }
 
+/* True if the operator converts a symbolic number to what it is already. */
+static bool is_same_kind(const op *o, rush_value v)
+{
+  const capture_number *n = capture_number_of(v);
+
+  return n && o->schema->n_args == 1 &&
+         (n->kind == FX_VAL_INT     ? o->name_key == OPN_INT
+          : n->kind == FX_VAL_FLOAT ? o->name_key == OPN_FLOAT || o->name_key == OPN_FLOATIMPLICIT
+                                    : o->name_key == OPN_BOOL);
+}
+
 static bool without_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const uint32_t n = o->schema->n_args;
@@ -423,6 +434,10 @@ static bool without_tensors(capture *c, const op *o, const rush_value *args, rus
     has_number |= capture_has_number(c, args[i]);
   if (!has_number || is_generic(o->schema)) {
     run_kernel(c, o, args, results);
+    return true;
+  }
+  if (is_same_kind(o, args[0])) {
+    results[0] = args[0];
     return true;
   }
   if (capture_arithmetic(c, o, args, results))

@@ -119,32 +119,40 @@ capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a)
   return NULL;
 }
 
+/* Make a symbol for a float that depends on data; it has no range. */
+static const expression *fresh_float(capture *c)
+{
+  const char *name = session_printf(c->s, "zuf%u", c->n_floats++);
+
+  GROW(c->s, c->symbols, c->n_symbols, c->cap_symbols, 8);
+  capture_symbol *y = &c->symbols[c->n_symbols++];
+  *y = (capture_symbol){.expr = expression_symbol(c->s, c->mem, str_of(name), STR(""))};
+  return y->expr;
+}
+
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
 {
-  const char *name = session_printf(c->s, kind == FX_VAL_FLOAT ? "zuf%u" : "u%u",
-                                    kind == FX_VAL_FLOAT ? c->n_symbols : c->env->n_unbacked);
   fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
   fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
   capture_number made = {.kind = kind, .node = n};
 
   *v = (fx_val){.kind = kind, .as.number = number};
   n->val = v;
-  if (kind == FX_VAL_INT) {
-    made.i = sym_fresh(c->env, SYM_NEG_INF, SYM_INF);
-    capture_symbol_add(c, made.i, NULL, n, -1, NULL);
-    capture_describe(c, number, made.i);
-    session_table_put(c->s, c->number_nodes, address_key(made.i), n);
+  if (kind == FX_VAL_FLOAT) {
+    made.expr = number->expr = fresh_float(c);
     return number_new(c, &made);
   }
-  made.expr = expression_symbol(c->s, c->mem, str_of(name),
-                                kind == FX_VAL_FLOAT ? STR("") : STR("integer=True"));
-  if (kind == FX_VAL_BOOL) { /* the number 1 is true */
-    (void)sym_fresh(c->env, 0, 1); /* uses up the name */
-    made.expr = expression_call(
-      c->s, c->mem, EXPRESSION_EQ, 2,
-      (const expression *const[]){made.expr, expression_integer(c->s, c->mem, 1)});
+  const bool is_bool = kind == FX_VAL_BOOL; /* the number 1 is true */
+  const symint i = sym_fresh(c->env, is_bool ? 0 : SYM_NEG_INF, is_bool ? 1 : SYM_INF);
+  const capture_symbol *y = capture_symbol_add(c, i, NULL, n, -1, NULL);
+  if (is_bool) {
+    const expression *const sides[] = {y->expr, expression_integer(c->s, c->mem, 1)};
+    made.expr = number->expr = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides);
+    return number_new(c, &made);
   }
-  number->expr = made.expr;
+  made.i = i;
+  capture_describe(c, number, i);
+  session_table_put(c->s, c->number_nodes, address_key(i), n);
   return number_new(c, &made);
 }
 
@@ -184,7 +192,7 @@ static fx_node *atom_node(capture *c, const sym_atom *a)
 }
 
 /* Make the node of a + b, a - b (b not negative), or a * b. */
-static fx_node *join(capture *c, const char *target, symint a, symint b)
+static fx_node *join_numbers(capture *c, const char *target, symint a, symint b)
 {
   const fx_arg args[] = {number_or_node(c, a), number_or_node(c, b)};
 
@@ -208,20 +216,20 @@ static fx_node *compute(capture *c, symint e)
 
   if (e->k) {
     const symint k = sym_const(env, e->k), rest = sym_sub(env, e, k);
-    return e->k > 0 ? join(c, "_operator.add", rest, k)
-                    : join(c, "_operator.sub", rest, sym_const(env, -e->k));
+    return e->k > 0 ? join_numbers(c, "_operator.add", rest, k)
+                    : join_numbers(c, "_operator.sub", rest, sym_const(env, -e->k));
   }
   if (e->n_terms > 1) {
     const symint last = term_alone(c, t, t.coef), rest = sym_sub(env, e, last);
-    return t.coef > 0 ? join(c, "_operator.add", rest, last)
-                      : join(c, "_operator.sub", rest, term_alone(c, t, -t.coef));
+    return t.coef > 0 ? join_numbers(c, "_operator.add", rest, last)
+                      : join_numbers(c, "_operator.sub", rest, term_alone(c, t, -t.coef));
   }
   if (t.coef != 1)
-    return join(c, "_operator.mul", term_alone(c, t, 1), sym_const(env, t.coef));
+    return join_numbers(c, "_operator.mul", term_alone(c, t, 1), sym_const(env, t.coef));
   if (t.degree == 1)
     return atom_node(c, t.atoms[0]);
   const sym_term most = {1, t.degree - 1, t.atoms};
-  return join(c, "_operator.mul", term_alone(c, most, 1),
+  return join_numbers(c, "_operator.mul", term_alone(c, most, 1),
               sym_of_atom(env, t.atoms[t.degree - 1]));
 }
 
@@ -470,10 +478,11 @@ static void add_range(capture *c, const capture_symbol *y)
 {
   exported_bounds *b = &c->p->ranges[c->p->n_ranges];
   const bool is_declared = y->dim && y->dim->name;
-  int64_t lo = is_declared ? y->dim->least : y->atom->lo,
-          hi = is_declared ? y->dim->most : y->atom->hi;
+  const sym_atom *a = y->atom; /* NULL: of a float */
+  const int64_t lo = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;
+  const int64_t hi = is_declared ? y->dim->most : a ? a->hi : SYM_INF;
 
-  if (capture_symbol_of(c, y->atom) != y || y->atom->is)
+  if (a && (capture_symbol_of(c, a) != y || a->is))
     return;
   *b = (exported_bounds){.text = y->expr->name, .expr = y->expr, .is_used = true};
   b->has_min = lo != SYM_NEG_INF;

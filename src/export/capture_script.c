@@ -205,7 +205,7 @@ static rush_value new_list(evaluation *e, const ir_node *n)
   return v;
 }
 
-static rush_value tuple_of(capture *c, const type *t, const rush_value *items, size_t n)
+static rush_value make_tuple(capture *c, const type *t, const rush_value *items, size_t n)
 {
   rush_tuple *tuple;
 
@@ -264,7 +264,7 @@ static rush_value tuple_slice(capture *c, const ir_node *n, rush_value tuple)
   size_t to = end && end->as.i >= 0 && (size_t)end->as.i < t->n ? (size_t)end->as.i : t->n;
 
   from = from > to ? to : from;
-  return tuple_of(c, NULL, t->items + from, to - from);
+  return make_tuple(c, NULL, t->items + from, to - from);
 }
 
 /* -- Types ------------------------------------------------------------------------------------- */
@@ -384,18 +384,13 @@ static rush_value call_method(capture *c, rush_value self, const char *name,
   return v;
 }
 
-static void run_fork(evaluation *e, const ir_node *n, const rush_value *args)
+static rush_value run_fork(evaluation *e, const ir_node *n, const rush_value *args)
 {
-  rush_value v;
-
-  if (n->function) {
-    v = capture_call(e->c, n->function, args, n->n_inputs);
-  } else {
-    set_inputs(e, n->blocks[0], args, ir_block_n_inputs(n->blocks[0]));
-    run_block(e, n->blocks[0]);
-    v = e->values[ir_block_output(n->blocks[0], 0)->id];
-  }
-  set_output(e, n, 0, v);
+  if (n->function)
+    return capture_call(e->c, n->function, args, n->n_inputs);
+  set_inputs(e, n->blocks[0], args, ir_block_n_inputs(n->blocks[0]));
+  run_block(e, n->blocks[0]);
+  return e->values[ir_block_output(n->blocks[0], 0)->id];
 }
 
 void capture_op(capture *c, const op *o, const rush_value *args, rush_value *results)
@@ -448,95 +443,130 @@ static void run_op(evaluation *e, const ir_node *n, const rush_value *args)
 
 /* -- Nodes ------------------------------------------------------------------------------------- */
 
-static void run_node(evaluation *e, const ir_node *n)
+/* Evaluate a node that makes or opens a list, tuple or dict; returns false if it is none. */
+static bool run_container(evaluation *e, const ir_node *n, const rush_value *in)
 {
   capture *c = e->c;
+
+  switch (n->kind) {
+  case IR_LIST_CONSTRUCT:
+    set_output(e, n, 0, new_list(e, n));
+    return true;
+  case IR_LIST_UNPACK:
+    unpack(e, n, in[0].as.list->items, in[0].as.list->n);
+    return true;
+  case IR_TUPLE_CONSTRUCT:
+    set_output(e, n, 0, make_tuple(c, n->outputs[0]->type, in, n->n_inputs));
+    return true;
+  case IR_TUPLE_UNPACK:
+    unpack(e, n, tuple_in(c, in[0])->items, tuple_in(c, in[0])->n);
+    return true;
+  case IR_TUPLE_INDEX:
+    set_output(e, n, 0, tuple_index(c, in[0], in[1]));
+    return true;
+  case IR_TUPLE_SLICE:
+    set_output(e, n, 0, tuple_slice(c, n, in[0]));
+    return true;
+  case IR_DICT_CONSTRUCT:
+    set_output(e, n, 0, new_dict(e, n));
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Evaluate a node that reads, makes or changes an object; returns false if it is none. */
+static bool run_object(evaluation *e, const ir_node *n, const rush_value *in)
+{
+  capture *c = e->c;
+
+  switch (n->kind) {
+  case IR_CREATE_OBJECT:
+    set_output(e, n, 0, new_object(c, n->outputs[0]->type));
+    return true;
+  case IR_GET_ATTR:
+    set_output(e, n, 0, get_attr(c, n, in[0]));
+    return true;
+  case IR_SET_ATTR:
+    set_attr(c, n, in[0], in[1]);
+    return true;
+  case IR_MODULE_CONTAINER_INDEX:
+    set_output(e, n, 0, module_index(c, in[0], in[1]));
+    return true;
+  case IR_UNCHECKED_CAST:
+    set_output(e, n, 0, in[0]);
+    return true;
+  case IR_ISINSTANCE:
+    set_output(e, n, 0, value_bool(is_instance(n, in[0])));
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Evaluate a node that calls a function, or enters or leaves a `with`; returns false if it is
+ * none. */
+static bool run_call(evaluation *e, const ir_node *n, const rush_value *in)
+{
+  const rush_value self[4] = {in[0], value_none(), value_none(), value_none()};
+  capture *c = e->c;
+  rush_value v;
+
+  switch (n->kind) {
+  case IR_ENTER:
+    v = call_method(c, in[0], "__enter__", self, 1);
+    break;
+  case IR_EXIT:
+    v = call_method(c, in[0], "__exit__", self, 4);
+    break;
+  case IR_CALL_METHOD:
+  case IR_INTERFACE_CALL:
+    v = call_method(c, in[0], ir_attr_string(n, "name"), in, n->n_inputs);
+    break;
+  case IR_CALL_FUNCTION: {
+    const bool has_callee = n->n_inputs > n->function->schema->n_args;
+    v = capture_call(c, n->function, in + has_callee, n->n_inputs - has_callee);
+    break;
+  }
+  case IR_FORK:
+  case IR_AWAITABLE:
+    v = run_fork(e, n, in);
+    break;
+  default:
+    return false;
+  }
+  if (n->n_outputs)
+    set_output(e, n, 0, v);
+  return true;
+}
+
+static void run_node(evaluation *e, const ir_node *n)
+{
   rush_value *in = inputs_of(e, n);
 
   switch (n->kind) {
   case IR_OP:
     run_op(e, n, in);
-    break;
+    return;
   case IR_CONSTANT:
     set_output(e, n, 0, ir_constant_value(n));
-    break;
+    return;
   case IR_IF:
     run_if(e, n);
-    break;
+    return;
   case IR_LOOP:
     run_loop(e, n);
-    break;
-  case IR_ENTER:
-  case IR_EXIT: {
-    const rush_value self[4] = {in[0], value_none(), value_none(), value_none()};
-    const rush_value v = n->kind == IR_ENTER ? call_method(c, in[0], "__enter__", self, 1)
-                                             : call_method(c, in[0], "__exit__", self, 4);
-    if (n->n_outputs)
-      set_output(e, n, 0, v);
-    break;
-  }
-  case IR_LIST_CONSTRUCT:
-    set_output(e, n, 0, new_list(e, n));
-    break;
-  case IR_LIST_UNPACK:
-    unpack(e, n, in[0].as.list->items, in[0].as.list->n);
-    break;
-  case IR_TUPLE_CONSTRUCT:
-    set_output(e, n, 0, tuple_of(c, n->outputs[0]->type, in, n->n_inputs));
-    break;
-  case IR_TUPLE_UNPACK:
-    unpack(e, n, tuple_in(c, in[0])->items, tuple_in(c, in[0])->n);
-    break;
-  case IR_TUPLE_INDEX:
-    set_output(e, n, 0, tuple_index(c, in[0], in[1]));
-    break;
-  case IR_TUPLE_SLICE:
-    set_output(e, n, 0, tuple_slice(c, n, in[0]));
-    break;
-  case IR_DICT_CONSTRUCT:
-    set_output(e, n, 0, new_dict(e, n));
-    break;
-  case IR_CREATE_OBJECT:
-    set_output(e, n, 0, new_object(c, n->outputs[0]->type));
-    break;
-  case IR_GET_ATTR:
-    set_output(e, n, 0, get_attr(c, n, in[0]));
-    break;
-  case IR_SET_ATTR:
-    set_attr(c, n, in[0], in[1]);
-    break;
-  case IR_CALL_METHOD:
-  case IR_INTERFACE_CALL:
-    set_output(e, n, 0, call_method(c, in[0], ir_attr_string(n, "name"), in, n->n_inputs));
-    break;
-  case IR_CALL_FUNCTION: {
-    const bool has_callee = n->n_inputs > n->function->schema->n_args;
-    set_output(e, n, 0,
-               capture_call(c, n->function, in + has_callee, n->n_inputs - has_callee));
-    break;
-  }
-  case IR_MODULE_CONTAINER_INDEX:
-    set_output(e, n, 0, module_index(c, in[0], in[1]));
-    break;
+    return;
   case IR_RAISE:
     raise(e, n);
   case IR_PRINT:
-    break;
+    return;
   case IR_UNINITIALIZED:
     set_output(e, n, 0, value_none());
-    break;
-  case IR_UNCHECKED_CAST:
-    set_output(e, n, 0, in[0]);
-    break;
-  case IR_ISINSTANCE:
-    set_output(e, n, 0, value_bool(is_instance(n, in[0])));
-    break;
-  case IR_FORK:
-  case IR_AWAITABLE:
-    run_fork(e, n, in);
-    break;
+    return;
   default:
-    capture_fail(c, "%s cannot be exported", ir_node_kind_name(n));
+    if (!run_container(e, n, in) && !run_object(e, n, in) && !run_call(e, n, in))
+      capture_fail(e->c, "%s cannot be exported", ir_node_kind_name(n));
   }
 }
 

@@ -158,7 +158,7 @@ static ir_value *as_number(lowering *lo, ir_value *v, type_kind kind)
                    : kind == TYPE_FLOAT ? "aten::Float"
                                         : "aten::Bool";
   if (kind == TYPE_BOOL && from == TYPE_NUMBER)
-    return lower_emit(lo, "aten::ne", "Scalar",
+    return lower_emit(lo, "aten::ne", "",
                       (ir_value *[]){v, lower_constant(lo, value_int(0), NULL)}, 2);
   return lower_emit(lo, to, words[from], &v, 1);
 }

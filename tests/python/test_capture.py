@@ -1,0 +1,286 @@
+"""rushlight export: TorchScript becomes exported programs, compared with the original here and, if
+torch is installed, with what torch.export.load makes of the file."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any, Callable
+
+import pytest
+import rushlight
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+needs_torch = pytest.mark.skipif(torch is None, reason="torch")
+CALLS = {  # program -> (its text, calls: each a list of arguments as the command reads them)
+    "arithmetic": (
+        """
+def forward(x: Tensor, y: Tensor) -> Tensor:
+    return torch.relu(x @ y).sum(-1, keepdim=True) * 2.5 + x[:, :1]
+""",
+        ["randn(4,3)", "randn(3,5)"],
+    ),
+    "containers": (
+        """
+def forward(xs: List[Tensor], named: Dict[str, Tensor]) -> Dict[str, List[Tensor]]:
+    out: List[Tensor] = []
+    for i, x in enumerate(xs):
+        out.append(x + i)
+    out.insert(0, named["a"])
+    return {"first": out[:1], "rest": out[1:]}
+""",
+        ["[randn(2), ones(3)]", "{'a': zeros(2,2)}"],
+    ),
+    "control": (
+        """
+def power(x: Tensor, n: int) -> Tensor:
+    return x if n == 0 else x * power2(x, n - 1)
+
+def power2(x: Tensor, n: int) -> Tensor:
+    y = torch.ones_like(x)
+    while n > 0:
+        y = y * x
+        n -= 1
+    return y
+
+def forward(x: Tensor, n: int = 3) -> Tuple[Tensor, int]:
+    return power(x, n), x.numel() // n
+""",
+        ["randn(2,3)"],
+    ),
+    "branch on data": (
+        """
+def forward(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+    z = x
+    if bool((x.sum() > 0).all()):
+        z = x + y
+        w = y * 2
+    else:
+        z = x - y
+        w = y * 3
+    return z, w
+""",
+        ["ones(3)", "randn(3)"],
+    ),
+    "branch in branch": (
+        """
+def forward(x: Tensor, y: Tensor) -> Tensor:
+    if bool(x.sum() > 0):
+        if bool(y.sum() > 0):
+            z = x + y
+        else:
+            z = x - y
+    else:
+        z = x * 2
+    return z + 1
+""",
+        ["ones(3)", "ones(3)"],
+    ),
+    "in place": (
+        """
+def forward(x: Tensor) -> Tensor:
+    y = x.clone()
+    z = y.view(-1)
+    z.add_(1)
+    y[0] = 7
+    return y * z.sum()
+""",
+        ["randn(2,3)"],
+    ),
+    "many results": (
+        """
+def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    values, places = x.sort(dim=1)
+    a, b = x.split(2, 1)
+    return values, places, a * b
+""",
+        ["randn(3,4)"],
+    ),
+    "constants": (
+        """
+def forward(x: Tensor) -> Tensor:
+    t = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    t.add_(1)
+    n = torch.tensor(3)
+    return x.reshape(int(n) - 1, -1) @ t
+""",
+        ["randn(4)"],
+    ),
+    "numbers of data": (
+        """
+def forward(x: Tensor) -> Tuple[Tensor, Tensor]:
+    k = x.nonzero()
+    return k + 1, x * float(x.sum().item())
+""",
+        ["ones(3)"],
+    ),
+}
+
+
+def script(run: Callable[..., Any], folder: pathlib.Path, text: str) -> str:
+    source, model = folder / "model.py", folder / "model.pt"
+    source.write_text(f"import torch\nfrom torch import Tensor\nfrom typing import *\n\n{text}")
+    run("script", str(source), "-o", str(model), "--method", "forward")
+    return str(model)
+
+
+def result(run: Callable[..., Any], model: str, args: list[str]) -> str:
+    return run("run", model, *args, "--json").stdout
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_program_gives_what_the_original_gives(run, tmp_path: pathlib.Path, name: str) -> None:
+    text, args = CALLS[name]
+    model, made = script(run, tmp_path, text), str(tmp_path / "made.pt2")
+    run("export", model, *args, "-o", made)
+    assert result(run, made, args) == result(run, model, args)
+    run("show", "--check", made)
+    again = str(tmp_path / "again.pt2")
+    rushlight.save(rushlight.load(made), again)
+    assert pathlib.Path(again).read_bytes() == pathlib.Path(made).read_bytes()
+
+
+@needs_torch
+@pytest.mark.parametrize("name", CALLS)
+def test_pytorch_opens_the_program(run, tmp_path: pathlib.Path, name: str) -> None:
+    text, args = CALLS[name]
+    model, made = script(run, tmp_path, text), str(tmp_path / "made.pt2")
+    run("export", model, *args, "-o", made)
+    program = torch.export.load(made)
+    given, named = program.example_inputs
+    torch.testing.assert_close(
+        program.module()(*given, **named), torch.jit.load(model)(*given, **named)
+    )
+
+
+BATCH = """
+def forward(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+    b, n = x.shape
+    z = torch.cat([x, y], 1).view(b * 2, -1)
+    return z.reshape(b, -1)[:, : n + 1], torch.arange(b) * z.size(0)
+"""
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5, 7, 64])
+def test_a_batch_may_vary(run, tmp_path: pathlib.Path, batch: int) -> None:
+    model, made = script(run, tmp_path, BATCH), str(tmp_path / "made.pt2")
+    run("export", model, "randn(3,4)", "randn(3,6)", "-o", made, "--dynamic", "0=1:64")
+    args = [f"randn({batch},4)", f"randn({batch},6)"]
+    assert result(run, made, args) == result(run, model, args)
+
+
+def test_sizes_outside_are_refused(run, tmp_path: pathlib.Path) -> None:
+    model, made = script(run, tmp_path, BATCH), str(tmp_path / "made.pt2")
+    run("export", model, "randn(3,4)", "randn(3,6)", "-o", made, "--dynamic", "0=1:64")
+    assert "<= 64" in run("run", made, "randn(65,4)", "randn(65,6)", code=2).stderr
+    assert "Guard failed" in run("run", made, "randn(3,4)", "randn(4,6)", code=2).stderr
+    assert "4" in run("run", made, "randn(3,5)", "randn(3,6)", code=2).stderr
+
+
+def test_a_size_that_cannot_vary_is_named(run, tmp_path: pathlib.Path) -> None:
+    model = script(
+        run, tmp_path, "def forward(x: Tensor) -> Tensor:\n    return x + torch.ones([4])\n"
+    )
+    got = run("export", model, "randn(4)", "-o", str(tmp_path / "m.pt2"), "--dynamic", "0", code=2)
+    assert "Constraints violated" in got.stderr and "L['x'].size()[0] == 4" in got.stderr
+    assert "x + torch.ones([4])" in got.stderr
+
+
+def test_what_is_inferred_becomes_a_guard(run, tmp_path: pathlib.Path) -> None:
+    text = "def forward(x: Tensor) -> Tensor:\n    return x * (2 if x.size(0) % 2 == 0 else 3)\n"
+    model, made = script(run, tmp_path, text), str(tmp_path / "m.pt2")
+    run("export", model, "randn(4)", "-o", made, "--dynamic", "x.0=auto")
+    assert result(run, made, ["ones(6)"]) == result(run, model, ["ones(6)"])
+    assert "Guard failed" in run("run", made, "ones(5)", code=2).stderr
+
+
+REFUSED = {
+    "a loop": (
+        "def forward(x: Tensor) -> Tensor:\n    while bool(x.sum() > 0):\n        x = x - 1\n"
+        "    return x\n",
+        "a loop that ends when data say so",
+    ),
+    "a text": (
+        "def forward(x: Tensor) -> str:\n    return 'a'\n",
+        "returns a text, which PyTorch does not open",
+    ),
+    "different branches": (
+        "def forward(x: Tensor) -> Tensor:\n    if bool(x.sum() > 0):\n        y = x.view(1, -1)\n"
+        "    else:\n        y = x\n    return y\n",
+        "of different dtypes or sizes",
+    ),
+    "a write in a branch": (
+        "def forward(x: Tensor) -> Tensor:\n    y = x * 1\n    if bool(x.sum() > 0):\n"
+        "        y.add_(1)\n    return y\n",
+        "writes to a tensor of outside",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_exported_is_named_with_its_line(run, tmp_path, name: str) -> None:
+    text, message = REFUSED[name]
+    model = script(run, tmp_path, text)
+    got = run("export", model, "ones(3)", "-o", str(tmp_path / "m.pt2"), code=4)
+    assert message in got.stderr and "HERE" in got.stderr
+
+
+@pytest.mark.parametrize("option", ["x", "64", "0=", "0=1:", "x.0=a:b:c", "-1"])
+def test_wrong_dimensions_are_refused(run, digits: pathlib.Path, option: str) -> None:
+    got = run("export", str(digits), "ones(2)", "-o", "m.pt2", "--dynamic", option, code=2)
+    assert f"--dynamic '{option}'" in got.stderr
+
+
+@needs_torch
+def test_modules_keep_their_names_and_state(run, tmp_path: pathlib.Path) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = torch.nn.Linear(3, 4)
+            self.two = torch.nn.Linear(3, 4)
+            self.two.weight = self.one.weight
+            self.register_buffer("seen", torch.zeros(()))
+            self.shift = torch.ones(4)
+
+        def forward(self, x):
+            self.seen = self.seen + x.size(0)
+            return torch.relu(self.one(x)) + self.two(x) + self.shift, self.seen
+
+    net = Net().eval()
+    model, made = str(tmp_path / "net.pt"), str(tmp_path / "net.pt2")
+    torch.jit.script(net).save(model)
+    run("export", model, "randn(2,3)", "-o", made)
+    program = torch.export.load(made)
+    assert set(program.state_dict) == set(net.state_dict())
+    assert set(program.graph_signature.parameters) == {"one.weight", "one.bias", "two.bias"}
+    assert program.graph_signature.lifted_tensor_constants == ("shift",)
+    assert list(program.graph_signature.buffers_to_mutate.values()) == ["seen"]
+    assert [e.fqn for e in program.module_call_graph] == ["", "one", "two"]
+    linear = next(n for n in program.graph.nodes if "linear" in n.name)
+    assert list(linear.meta["nn_module_stack"])[-1].endswith("one")
+    assert "linear" in linear.meta["stack_trace"]
+    x = torch.randn(2, 3)
+    runner = program.module()
+    for _ in range(2):
+        torch.testing.assert_close(runner(x), net(x))
+
+
+@needs_torch
+def test_the_graph_is_that_of_torch_export(run, tmp_path: pathlib.Path) -> None:
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(128, 10),
+    ).eval()  # fmt: skip
+    x = torch.randn(2, 3, 8, 8)
+    model, made = str(tmp_path / "net.pt"), str(tmp_path / "net.pt2")
+    torch.jit.script(net).save(model)
+    run("export", model, "randn(2,3,8,8)", "-o", made)
+    want = torch.export.export(net, (x,))
+    calls = [
+        [str(n.target) for n in p.graph.nodes if n.op == "call_function"]
+        for p in (torch.export.load(made), want)
+    ]
+    assert calls[0] == calls[1]
