@@ -384,7 +384,8 @@ static void read_versions(program_reader *r, str schema, str torch)
   if (p->major == EXPORT_SCHEMA_MAJOR && p->minor > EXPORT_SCHEMA_MINOR)
     context_warn(p->ctx, session_printf(r->s,
                                         "%s: schema version %lld.%lld is newer than %d.%d, the "
-                                        "newest that is known here: what it adds is ignored",
+                                        "newest that is known here: what it adds is kept, "
+                                        "and has no effect",
                                         r->in.place, (long long)p->major, (long long)p->minor,
                                         EXPORT_SCHEMA_MAJOR, EXPORT_SCHEMA_MINOR));
 }

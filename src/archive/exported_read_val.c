@@ -34,6 +34,8 @@ const expression *read_expression(program_reader *r, str text)
   if (e)
     return e;
   e = expression_read(r->s, &r->p->mem, r->in.place, text, EXPRESSION_SYMPY);
+  if (memmem(text.p, text.len, "Min(", 4) || memmem(text.p, text.len, "Max(", 4))
+    e = expression_fold_extremes(r->s, &r->p->mem, e);
   session_table_put(r->s, &r->exprs, text, (void *)(uintptr_t)e);
   note_ranges(r, e);
   return e;
@@ -73,6 +75,8 @@ static void read_expr(program_reader *r, json *j, fx_number *n)
       json_skip(j);
   if (!n->expr)
     json_fail(j, "a symbolic number without expr_str");
+  if (expression_is_integer(n->expr)) /* as PyTorch reads Min(16, 16*s0) */
+    *n = (fx_number){.has_value = true, .value.i = n->expr->p};
 }
 
 fx_number read_number(program_reader *r, json *j)

@@ -76,7 +76,9 @@ static rush_status wrong_names(exported_frame *f, const tree_spec *named, const 
 
   text_init(&t, f->cx->ctx);
   add_names(&t, named, kwargs, n_kwargs);
-  rush_status st = error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError", "%s", text_str(&t));
+  rush_status st =
+    text_failed(&t) ? call_nomem(f->cx)
+                    : error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError", "%s", text_str(&t));
   text_free(&t);
   return st;
 }

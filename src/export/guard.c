@@ -405,6 +405,8 @@ static rush_status fail_guard(checker *k)
 
   text_init(&t, k->cx->ctx);
   rush_status st = describe_failed(k, &t);
+  if (st == RUSH_OK && text_failed(&t))
+    st = call_nomem(k->cx);
   if (st == RUSH_OK)
     st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError",
                         "%s", text_str(&t));

@@ -446,6 +446,8 @@ rush_status act_raise(call_ctx *cx, frame *f, const site *s)
   text_init(&t, cx->ctx);
   if (!value_is_none(msg))
     st = value_print(cx, &t, msg);
+  if (st == RUSH_OK && text_failed(&t))
+    st = call_nomem(cx);
   if (st != RUSH_OK)
     ;
   else if (f->c->is_builtin) /* an operator refuses its arguments */

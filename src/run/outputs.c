@@ -179,7 +179,9 @@ static rush_status wrong_buffer(call_ctx *cx, uint32_t i, const rush_tensor *mad
   text_puts(&t, tensor_is_contiguous(made) ? ", but got "
                                            : ", or a contiguous one of these sizes, but got ");
   put_geometry(&t, buffer);
-  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "%s", text_str(&t));
+  rush_status st =
+    text_failed(&t) ? call_nomem(cx)
+                    : error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "%s", text_str(&t));
   text_free(&t);
   return st;
 }

@@ -91,6 +91,10 @@ const expression *expression_symbol(session *s, arena *mem, str name, str assump
  * returned as it is: no more is simplified.  RUSH_ELIMIT beyond EXPRESSION_MOST_*. */
 const expression *expression_call(session *s, arena *mem, expression_kind kind, uint32_t n,
                                   const expression *const *args);
+/* Return e without the arguments of Min and Max that another one beats whatever the symbols are,
+ * as far as their assumptions say so: Min(16, 16*s0) is 16.  sympy reads expressions so.  Returns e
+ * itself if there are none, or if too much would have to be computed. */
+const expression *expression_fold_extremes(session *s, arena *mem, const expression *e);
 /* The name of a kind with arguments, and the kind of that name (EXPRESSION_N_KINDS: there is none).
  * */
 const char *expression_kind_name(expression_kind kind);

@@ -140,9 +140,40 @@ static void long_guards_are_refused(void **state)
   context_release(c);
 }
 
+/* A call whose message finds no memory fails for that, and not without a message. */
+static void messages_survive_any_failed_allocation(void **state)
+{
+  (void)state;
+  OOM_LOOP(cx)
+  {
+    exported e = {.in = &in,
+                  .arg_names = arg_names,
+                  .n_arg_names = N_LEAVES,
+                  .leaf_names = arg_names,
+                  .n_leaves = N_LEAVES};
+    rush_value leaves[N_LEAVES] = {value_none(), value_int(4), value_int(7)};
+    rush_tensor *x = NULL;
+    arena mem;
+    arena_init(&mem, cx.ctx);
+    job j = {.text = "L['x'].size()[0] == 13 and 1 == 1", .e = &e, .mem = &mem};
+    rush_status st = tensor_new(&cx, RUSH_FLOAT32, 1, (const int64_t[]){6}, &x);
+    if (st == RUSH_OK)
+      leaves[0] = value_tensor_steal(x);
+    if (st == RUSH_OK)
+      st = session_run(&cx, parse, &j);
+    if (st == RUSH_OK)
+      st = guard_check(&cx, &e, j.made, leaves);
+    assert_true(st == RUSH_EARGUMENT || st == RUSH_ENOMEM);
+    assert_true(cx.err->message && cx.err->message[0]);
+    value_release(leaves[0]);
+    arena_free(&mem);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {cmocka_unit_test(guards_are_pythons),
-                                     cmocka_unit_test(long_guards_are_refused)};
+                                     cmocka_unit_test(long_guards_are_refused),
+                                     cmocka_unit_test(messages_survive_any_failed_allocation)};
   return RUN_TESTS(tests);
 }

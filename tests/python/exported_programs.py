@@ -244,6 +244,18 @@ def formulas_of_sizes() -> ExportedProgram:
 
 
 @program
+def extremes() -> ExportedProgram:
+    """Some are decided when the file is read."""
+
+    def code(m: Any, x: Any) -> Any:
+        n = x.shape[0]
+        most = torch.sym_max(torch.sym_max(n * 2, 4), 6)
+        return torch.ones(torch.sym_min(16, n * 16)), torch.ones(torch.sym_max(n, 3) + 1, most)
+
+    return exported(code, X, dynamic_shapes=((AUTO,),))
+
+
+@program
 def reserved_names() -> ExportedProgram:
     class Names(nn.Module):
         def forward(self, input: Any, max: Any, device: Any) -> Any:

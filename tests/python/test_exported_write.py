@@ -146,6 +146,8 @@ def test_extra_files(tmp_path: pathlib.Path) -> None:
 
 # -- With PyTorch --
 
+KEPT = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom")
+
 
 def known(t: Any) -> Any:
     """The tensor with numbers for what is no number."""
@@ -181,6 +183,8 @@ def check(path: pathlib.Path, folder: pathlib.Path) -> None:
         a, b = torch.export.load(path), torch.export.load(written(path, folder))
     assert str(a) == str(b)
     assert str(a.graph) == str(b.graph)
+    for one, other in zip(a.graph.nodes, b.graph.nodes, strict=True):
+        assert [one.meta.get(k) for k in KEPT] == [other.meta.get(k) for k in KEPT]
     assert a.graph_signature == b.graph_signature
     assert str(a.range_constraints) == str(b.range_constraints)
     assert a.module_call_graph == b.module_call_graph

@@ -95,6 +95,47 @@ def test_random_expressions(tool: pathlib.Path) -> None:
     compare(tool, list(expression_cases.random_cases(seed, N_RANDOM)))
 
 
+S = [f"Symbol('s{i}', positive=True, integer=True)" for i in range(3)]
+
+
+def extreme(r: random.Random) -> str:
+    def term() -> str:
+        one = r.choice(S)
+        if r.random() < 0.7:
+            one = f"Mul(Integer({r.choice([2, 3, 16])}), {one})"
+        if r.random() < 0.2:
+            return f"Integer({r.randint(-2, 20)})"
+        return one if r.random() < 0.5 else f"Add(Integer({r.randint(1, 9)}), {one})"
+
+    args = ", ".join(term() for _ in range(r.randint(2, 3)))
+    return f"Add(Integer({r.randint(1, 2)}), {r.choice(['Min', 'Max'])}({args}))"
+
+
+def test_what_always_loses_in_min_and_max(tool: pathlib.Path) -> None:
+    """torch.export.load reads with sympy's own Min and Max, which drop it."""
+    cases = {
+        f"Min(Integer(16), Mul(Integer(16), {S[0]}))": "16",
+        f"Add(Integer(1), Max(Integer(1), {S[0]}))": "s0 + 1",
+        f"Max(Integer(2), {S[0]})": "Max(2, s0)",
+        f"Max({S[0]}, {S[1]}, Add({S[0]}, Integer(-2)))": "Max(s0, s1)",
+        "Max(Integer(1), Symbol('u0', integer=True))": "Max(1, u0)",
+    }
+    assert [a.str for a in ask(tool, [[text] for text in cases], "--fold")] == [*cases.values()]
+
+
+def test_random_extremes(tool: pathlib.Path) -> None:
+    pytest.importorskip("torch")
+    import expression_cases
+    import sympy
+
+    names = {k: v for k, v in expression_cases.NAMES.items() if k not in ("Min", "Max")}
+    r = random.Random(1)
+    lines = [extreme(r) for _ in range(400)]
+    answers = ask(tool, [[line] for line in lines], "--fold")
+    for line, answer in zip(lines, answers, strict=True):
+        assert answer.str == str(sympy.sympify(line, locals=names)), line
+
+
 def test_table_is_up_to_date() -> None:
     pytest.importorskip("torch")
     import expression_cases

@@ -1,10 +1,11 @@
 /* Reads expressions and prints what they are, for people and tests:
  *
- *   expression_tool [--python] < LINES
+ *   expression_tool [--python | --fold] < LINES
  *
  * A line is a text and, after tabs, values of symbols (s0=3, zuf0=0.5, b=True).  The answer is a
  * line of srepr, str, Python code, value, symbols and normal form, separated by tabs; what fails is
- * the class and message of the error after "! ".  --python: the texts are code of guards. */
+ * the class and message of the error after "! ".  --python: the texts are code of guards.
+ * --fold: of Min and Max without what always loses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct job {
   const char *text;
   char *values; /* after the text; or NULL */
   expression_dialect dialect;
+  bool fold;
   int column;
   text_buf line, shown;
   session *s;
@@ -107,6 +109,8 @@ static void put_column(session *s, void *arg)
   job *j = arg;
   const expression *e = expression_read(s, s->mem, "line", str_of(j->text), j->dialect);
 
+  if (j->fold)
+    e = expression_fold_extremes(s, s->mem, e);
   j->s = s;
   if (j->column == 0)
     expression_print_srepr(s, &j->shown, e);
@@ -143,7 +147,8 @@ static void answer(context *c, job *j)
 int main(int argc, char **argv)
 {
   job j = {.dialect = argc > 1 && strcmp(argv[1], "--python") == 0 ? EXPRESSION_PYTHON
-                                                                   : EXPRESSION_SYMPY};
+                                                                   : EXPRESSION_SYMPY,
+           .fold = argc > 1 && strcmp(argv[1], "--fold") == 0};
   context *c = NULL;
   char *line = NULL;
   size_t cap = 0;

@@ -361,7 +361,9 @@ static rush_status refuse_call(call_ctx *cx, const schema *sc, const bind_source
       unknown = from->named(from, k);
   if (unknown.p)
     text_printf(&t, " Got an unexpected keyword '%.*s'.", (int)unknown.len, unknown.p);
-  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s", text_str(&t));
+  rush_status st =
+    text_failed(&t) ? call_nomem(cx)
+                    : error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s", text_str(&t));
   text_free(&t);
   return st;
 }
@@ -385,7 +387,9 @@ static rush_status refuse_keyword(call_ctx *cx, const schema *sc, const bind_sou
                   (int)name.len, name.p);
   }
   schema_print(&t, sc);
-  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s", text_str(&t));
+  rush_status st =
+    text_failed(&t) ? call_nomem(cx)
+                    : error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s", text_str(&t));
   error_add_part(cx->err, ERROR_SHOWS_SCHEMA);
   text_free(&t);
   return st;

@@ -462,9 +462,11 @@ static void add_instance(const rush_call *c, op_cache *cache)
 {
   call_ctx quiet = *c->cx;
   rush_error err = RUSH_ERROR_INIT;
-  making m = {.c = c, .constants = cache->constants};
+  rush_call again = *c;
+  making m = {.c = &again, .constants = cache->constants};
 
   quiet.err = &err;
+  again.cx = &quiet;
   const rush_status st = session_run(&quiet, make_instance, &m);
   rush_error_clear(&err);
   if (st != RUSH_OK || !m.made) {
