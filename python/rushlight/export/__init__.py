@@ -14,15 +14,20 @@ from __future__ import annotations
 
 from ..pytree import register_dataclass
 from . import values as values
+from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
 __all__ = [
+    "AdditionalInputs",
+    "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "ShapesCollection",
+    "dims",
     "load",
     "register_dataclass",
     "save",
