@@ -17,6 +17,7 @@ from . import values as values
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .unflatten import UnflattenedModule, unflatten
 
 __all__ = [
     "AdditionalInputs",
@@ -27,8 +28,10 @@ __all__ = [
     "ModuleCallEntry",
     "ModuleCallSignature",
     "ShapesCollection",
+    "UnflattenedModule",
     "dims",
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]

@@ -88,9 +88,9 @@ class _Checker:
             self.size(want, size, f"{where}.shape[{i}]")
 
 
-def check_inputs(ep: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise RuntimeError if the program does not accept the sizes or the constants among the
-    arguments, ValueError if it does not accept their structure."""
+def check_inputs(ep: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the flattened arguments.  Raise RuntimeError if the program does not accept the sizes
+    or the constants among them, ValueError if it does not accept their structure."""
     spec = ep.call_spec.in_spec
     if spec is None:
         raise RuntimeError("the program does not say how it is called")
@@ -107,3 +107,4 @@ def check_inputs(ep: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, A
         name, _, rest = path[4:].partition("]")
         where = f"*args{path[3:]}" if path.startswith("[0]") else f"{name}{rest}"
         checker.input(node.meta.get("val"), value, where)
+    return leaves
