@@ -188,7 +188,7 @@ static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name
     out = call_containers(st, owner, name, row, (size_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(both, 0)),
                      PyTuple_GET_SIZE(names) ? names : NULL, how);
   if (out && !how.prepares)
-    Py_SETREF(out, PyObject_CallMethod(trees, "rebuild", "O", out));
+    Py_SETREF(out, PyObject_CallMethod(trees, "rebuild", "(O)", out));
   if (row) {
     Py_DECREF(names);
     PyMem_Free(row);

@@ -153,12 +153,12 @@ def register_dataclass(
 def register_namedtuple(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
     """Register a named tuple class under its name in `.pt2` files (default: module and qualified
     name)."""
-    if not _is_namedtuple_class(cls):
+    if not is_namedtuple(cls):
         raise ValueError(f"expected a named tuple class, got {cls}")
     _register(_Node(cls, None, None, None, None), serialized_type_name, replace=True)
 
 
-def _is_namedtuple_class(cls: Any) -> bool:
+def is_namedtuple(cls: Any) -> bool:
     is_tuple = isinstance(cls, type) and issubclass(cls, tuple)
     return is_tuple and isinstance(getattr(cls, "_fields", None), tuple)
 
@@ -345,7 +345,7 @@ def _lower_dict(spec: Spec, value: Any, where: str) -> dict[Any, Any]:
 
 def _lower_namedtuple(spec: Spec, value: Any, where: str) -> tuple[Any, ...]:
     cls = class_named(spec.context)
-    if cls is not None and _is_namedtuple_class(type(value)) and type(value) is not cls:
+    if cls is not None and is_namedtuple(type(value)) and type(value) is not cls:
         raise _mismatch(spec, where, value)
     return _lower_items(spec, value, where)
 

@@ -14,16 +14,24 @@ from __future__ import annotations
 
 from ..pytree import register_dataclass
 from . import values as values
+from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .unflatten import UnflattenedModule, unflatten
 
 __all__ = [
+    "AdditionalInputs",
+    "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "ShapesCollection",
+    "UnflattenedModule",
+    "dims",
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]

@@ -12,9 +12,15 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 from .. import _rushlight
 from ..archives import save_to
 from .graph import Graph, GraphModule, read_graphs
-from .graph_signature import ArgumentSpec, ExportGraphSignature, argument_of, signature_of
+from .graph_signature import (
+    ArgumentSpec,
+    CustomObjArgument,
+    ExportGraphSignature,
+    argument_of,
+    signature_of,
+)
 from .treespec import TreeSpec, treespec_loads
-from .values import Expression, ValueRanges, int_oo, leaf
+from .values import CustomObject, Expression, ValueRanges, int_oo, leaf
 
 __all__ = [
     "ExportedProgram",
@@ -166,7 +172,14 @@ class ExportedProgram:
 
     @property
     def _constants(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._part("constants", lambda: self._state(True))
+        def read() -> dict[str, Any]:
+            found = self._state(True)
+            for spec in self.graph_signature.input_specs:  # which only torch has
+                if isinstance(spec.arg, CustomObjArgument) and spec.target is not None:
+                    found.setdefault(spec.target, CustomObject(spec.target, spec.arg.class_fqn))
+            return found
+
+        found: dict[str, Any] = self._part("constants", read)
         return found
 
     _tensor_constants = _constants
@@ -334,6 +347,10 @@ def load(
     author added are put into `extra_files` as text. `expected_opset_version` is compared with the
     file's.
     """
+    if "torch" in sys.modules:  # its custom operators are found when the program runs
+        from .. import library
+
+        library.adopt_torch()
     source: Any = f if isinstance(f, (str, os.PathLike)) else f.read()
     handle = _rushlight.load_exported(source, False, False, None)
     _check_opset(handle, expected_opset_version)

@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from .graph_signature import CustomObjArgument
 from .operators import target_of
-from .values import Expression, FakeTensor, SymBool, SymFloat, SymInt, leaf
+from .values import CustomObject, Expression, FakeTensor, SymBool, SymFloat, SymInt, leaf
 
 _DELIMITER = ";"
 _UNBACKED = re.compile(r"(u|zuf)\d+")
@@ -393,6 +394,8 @@ class _Source:
             found = self.handle.val(node._at, leaf)
             if found and isinstance(found[0], list):  # several results, as torch has them
                 found = (tuple(found[0]),)
+            elif found and isinstance(found[0], CustomObject):
+                found = (CustomObjArgument(node.name, found[0].class_fqn),)
             self._vals[node] = found
         return found
 

@@ -46,7 +46,7 @@ class OpOverload:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        name = getattr(other, "name", None) if type(other).__name__ == "OpOverload" else None
+        name = getattr(other, "name", None) if hasattr(other, "_overloadname") else None
         found = name() if callable(name) else getattr(other, "_name", None)
         return isinstance(found, str) and found == self.name()
 

@@ -66,6 +66,14 @@ class TreeSpec:
         for i, (child, item) in enumerate(zip(self._children, items, strict=True)):
             child._collect(item, found, f"{where}[{i}]")
 
+    def paths(self) -> list[str]:
+        """Return where each leaf is: "[0][1]", "[1]['name']"."""
+        if self.is_leaf():
+            return [""]
+        keys = self._spec.keys or range(self.num_children)
+        pairs = zip(keys, self._children, strict=True)
+        return [f"[{key!r}]{path}" for key, child in pairs for path in child.paths()]
+
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """Make the value of this structure with these leaves."""
         leaves = list(leaves)
