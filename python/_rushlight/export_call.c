@@ -1,0 +1,100 @@
+/* export_call.c -- rushlight.export.export of a module of ours: its arguments and the dimensions
+ * that may vary, to rush_module_export. */
+#include "export.h"
+
+/* Read (input or None, dimension, name or None, least, most or None) tuples; texts are borrowed
+ * from them.  Returns new items, or NULL with an exception set. */
+static rush_export_dim *read_dims(PyObject *list, size_t *n)
+{
+  const Py_ssize_t count = PyList_Size(list);
+  rush_export_dim *dims = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof *dims);
+
+  if (count >= 0 && !dims)
+    PyErr_NoMemory();
+  for (Py_ssize_t i = 0; dims && i < count; i++) {
+    long long least, most;
+    rush_export_dim *d = &dims[i];
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "zizLL", &d->input, &d->dim, &d->name, &least,
+                          &most)) {
+      PyMem_Free(dims);
+      return NULL;
+    }
+    d->least = least;
+    d->most = most;
+  }
+  *n = dims ? (size_t)count : 0;
+  return dims;
+}
+
+typedef struct values { /* the arguments: new */
+  rush_value *args;
+  rush_named_value *named;
+  size_t n_args, n_named;
+} values;
+
+static void free_values(values *v)
+{
+  for (size_t i = 0; i < v->n_args; i++)
+    rush_value_release(v->args[i]);
+  for (size_t i = 0; i < v->n_named; i++)
+    rush_value_release(v->named[i].value);
+  PyMem_Free(v->args);
+  PyMem_Free(v->named);
+}
+
+static int read_values(py_call *call, PyObject *args, PyObject *kwargs, values *v)
+{
+  PyObject *key, *item;
+  Py_ssize_t at = 0;
+
+  v->args = PyMem_Calloc((size_t)PyTuple_GET_SIZE(args) + 1, sizeof *v->args);
+  v->named = PyMem_Calloc((size_t)PyDict_GET_SIZE(kwargs) + 1, sizeof *v->named);
+  if (!v->args || !v->named) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++, v->n_args++)
+    if (py_to_value(call, PyTuple_GET_ITEM(args, i), &v->args[i]) < 0)
+      return -1;
+  for (; PyDict_Next(kwargs, &at, &key, &item); v->n_named++) {
+    v->named[v->n_named].name = PyUnicode_AsUTF8(key);
+    if (!v->named[v->n_named].name || py_to_value(call, item, &v->named[v->n_named].value) < 0)
+      return -1;
+  }
+  return 0;
+}
+
+/* export_call(module, method, args, kwargs, dimensions): a module that is an exported program. */
+PyObject *py_export_call(PyObject *m, PyObject *args)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_export_options options = RUSH_EXPORT_OPTIONS_INIT;
+  PyObject *module, *given, *named, *list, *out = NULL;
+  rush_error err = RUSH_ERROR_INIT;
+  py_call call = {.state = st};
+  rush_module *made = NULL;
+  rush_export_dim *dims;
+  const char *method;
+  values v = {0};
+
+  if (!PyArg_ParseTuple(args, "O!sO!O!O!", st->module_type, &module, &method, &PyTuple_Type, &given,
+                        &PyDict_Type, &named, &PyList_Type, &list) ||
+      !(dims = read_dims(list, &options.n_dims)))
+    return NULL;
+  options.dims = dims;
+  if (read_values(&call, given, named, &v) == 0) {
+    rush_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = rush_module_export(((py_module *)module)->module, method, v.args, v.n_args, v.named,
+                                v.n_named, &options, &made, &err);
+    Py_END_ALLOW_THREADS
+    if (status != RUSH_OK)
+      py_raise(st, &err);
+    else
+      out = py_module_wrap_steal(st, made);
+  }
+  free_values(&v);
+  PyMem_Free(dims);
+  py_call_end(&call);
+  return out;
+}
