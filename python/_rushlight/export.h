@@ -8,6 +8,8 @@
 int py_add_exported_type(PyObject *m, py_state *state);
 PyObject *py_load_exported(PyObject *m, PyObject *args);
 PyObject *py_exported_of(PyObject *m, PyObject *module);
+/* export_call.c */
+PyObject *py_export_call(PyObject *m, PyObject *args);
 /* Return the program that the object holds (borrowed), or NULL. */
 rush_exported_program *py_exported_program(py_state *state, PyObject *o);
 

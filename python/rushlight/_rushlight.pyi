@@ -391,6 +391,14 @@ def load_exported(
     program: str | None,
     /,
 ) -> ExportedProgram: ...
+def export_call(
+    module: Module,
+    method: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dimensions: list[tuple[str | None, int, str | None, int, int]],
+    /,
+) -> Module: ...
 def exported_of(module: Module, /) -> ExportedProgram: ...
 def compile(text: str, name: str | None = None, first_line: int = 1, /) -> Any: ...
 def save(

@@ -302,7 +302,8 @@ void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_ru
     pair_up(&j, a[i], b[i]);
   close_branch(c, yes, j.a, j.n);
   close_branch(c, no, j.b, j.n);
-  take_results(&j, add_cond(c, predicate, yes, no));
+  if (j.n) /* else the branches compute nothing that is used */
+    take_results(&j, add_cond(c, predicate, yes, no));
   for (uint32_t i = 0; i < n->n_outputs; i++)
     out[i] = joined(&j, a[i]);
 }

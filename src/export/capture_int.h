@@ -20,11 +20,13 @@
 
 typedef struct capture_tensor {
   fx_node *node;        /* that has it now; NULL: a number that no node needed as a tensor yet */
+  const fx_graph *home; /* in which its memory was made; a view has that of its base */
   rush_value number;    /* a symbolic number that it is made of, or None */
   symshape_facts facts;
   bool requires_grad;
   bool is_known;        /* a constant of the code: its data may be read */
-  rush_tensor *fresh;   /* a constant that the code makes, where no node needed it yet; or NULL */
+  rush_tensor *constant; /* whose data these are, while no node has needed it; or NULL */
+  bool is_fresh;        /* the code makes it anew with each call: a copy of the constant */
 } capture_tensor;
 
 typedef struct capture_number {

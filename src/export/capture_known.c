@@ -271,6 +271,17 @@ static rush_value number_in(capture *c, rush_value v)
   return t->number;
 }
 
+/* Return a number, or the answer to a comparison, as a tensor. */
+static rush_value constant_of(capture *c, rush_value number)
+{
+  rush_tensor *t;
+
+  session_check(c->s, tensor_from_scalar(c->s->cx, number, number_dtype(number), &t));
+  const rush_value v = capture_hold(c, value_tensor_steal(t));
+  capture_constant(c, v);
+  return v;
+}
+
 /* Arithmetic of tensors that are made of sizes, as traces have it. */
 static bool number_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
@@ -296,7 +307,9 @@ static bool number_arithmetic(capture *c, const op *o, const rush_value *args, r
     return false;
   if (capture_number_of(*result))
     *result = capture_number_tensor(c, *result);
-  return result->tag == RUSH_TAG_TENSOR;
+  else
+    *result = constant_of(c, *result);
+  return true;
 }
 
 /* -- Tensors from values ----------------------------------------------------------------------- */
@@ -385,6 +398,28 @@ static bool special(capture *c, const op *o, const rush_value *args, rush_value 
   }
 }
 
+/* True for x[:] of a dimension whose size is known: nothing is cut, and PyTorch records nothing. */
+static bool is_whole_slice(capture *c, const op *o, const rush_value *args)
+{
+  if (o->key != OPK_SLICE_TENSOR || args[1].tag != RUSH_TAG_INT || args[4].tag != RUSH_TAG_INT ||
+      args[4].as.i != 1 ||
+      !(value_is_none(args[2]) || (args[2].tag == RUSH_TAG_INT && args[2].as.i == 0)))
+    return false;
+  const symshape_facts *f = &capture_tensor_of(c, args[0].as.tensor)->facts;
+  const int64_t dim = index_wrap(args[1].as.i, (size_t)f->n_dims);
+  return dim >= 0 && dim < f->n_dims && sym_is_const(f->sizes[dim]) &&
+         (value_is_none(args[3]) || (args[3].tag == RUSH_TAG_INT && args[3].as.i == INT64_MAX));
+}
+
+/* Return another tensor that the same node has. */
+static rush_value same_node(capture *c, rush_value x)
+{
+  const fx_node *n = capture_arg(c, x, NULL).as.node;
+  const capture_tensor *t = capture_tensor_of(c, x.as.tensor);
+
+  return capture_tensor_new(c, (fx_node *)(uintptr_t)n, &t->facts, t->requires_grad);
+}
+
 static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const uint32_t n = o->schema->n_args;
@@ -396,6 +431,10 @@ static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_val
     return true;
   }
   const bool known = are_known(c, args, n);
+  if (!known && args[0].tag == RUSH_TAG_TENSOR && is_whole_slice(c, o, args)) {
+    results[0] = same_node(c, args[0]);
+    return true;
+  }
   if (!known && number_arithmetic(c, o, args, results))
     return true;
   if (returns_tensor(o->schema))

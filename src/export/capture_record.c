@@ -52,6 +52,41 @@ static void add_line(text_buf *out, const source *src, uint32_t offset, const ch
               src->name ? src->name : "<string>", line, in, (int)(end - start), src->text + start);
 }
 
+/* Append a line of Python's frames as a trace has it: "net.py(12): forward". */
+static void add_python_frame(text_buf *out, str line)
+{
+  size_t open = line.len, close;
+
+  while (open > 0 && line.p[open - 1] != '(')
+    open--;
+  for (close = open; close < line.len && line.p[close] >= '0' && line.p[close] <= '9'; close++)
+    ;
+  if (!open || close == open || close + 3 > line.len || memcmp(line.p + close, "): ", 3) != 0)
+    return;
+  text_printf(out, "%sFile \"%.*s\", line %.*s, in %.*s\n    ", out->len ? "\n" : "", (int)open - 1,
+              line.p, (int)(close - open), line.p + open, (int)(line.len - close - 3),
+              line.p + close + 3);
+}
+
+/* Append the frames of a node that was traced, whose text they are, innermost first; returns false
+ * if the text is code. */
+static bool add_python_frames(text_buf *out, const source *src)
+{
+  const size_t before = out->len;
+  size_t end = src->len;
+
+  while (end > 0) {
+    size_t start = end - 1;
+    while (start > 0 && src->text[start - 1] != '\n')
+      start--;
+    size_t len = end - start;
+    len -= len && src->text[end - 1] == '\n';
+    add_python_frame(out, (str){src->text + start, len});
+    end = start;
+  }
+  return out->len > before;
+}
+
 static void add_frames(capture *c, text_buf *out, const capture_frame *f)
 {
   source_range from;
@@ -66,9 +101,10 @@ static void add_frames(capture *c, text_buf *out, const capture_frame *f)
   if (!f->at || !f->at->range.src || f->function->is_builtin)
     return;
   if (p->original && p->original(c->s->cx, f->function->program, &f->at->range, &from, &src)) {
-    add_line(out, src, from.start, f->function->name);
+    if (!add_python_frames(out, src))
+      add_line(out, src, from.start, f->function->name);
     source_release(src);
-  } else {
+  } else if (!add_python_frames(out, f->at->range.src)) {
     add_line(out, f->at->range.src, f->at->range.start, f->function->name);
   }
 }
@@ -186,8 +222,11 @@ static capture_tensor *add_tensor(capture *c, const rush_tensor *identity, fx_no
 {
   capture_tensor *t = session_new(c->s, capture_tensor);
 
-  *t = (capture_tensor){
-    .node = n, .number = value_none(), .facts = *facts, .requires_grad = requires_grad};
+  *t = (capture_tensor){.node = n,
+                        .home = n ? n->graph : c->g,
+                        .number = value_none(),
+                        .facts = *facts,
+                        .requires_grad = requires_grad};
   session_table_put(c->s, &c->tensors, address_key(identity), t);
   return t;
 }
@@ -252,7 +291,8 @@ void capture_constant(capture *c, rush_value tensor)
   const symshape_facts facts = capture_facts_of(c, t);
   capture_tensor *made = add_tensor(c, t, NULL, &facts, false);
   made->is_known = true;
-  made->fresh = t;
+  made->constant = t;
+  made->is_fresh = true;
 }
 
 rush_value capture_number_tensor(capture *c, rush_value number)
@@ -270,23 +310,37 @@ rush_value capture_number_tensor(capture *c, rush_value number)
 }
 
 /* Return the node of a tensor as the graph being captured has it. */
+static fx_node *constant_node(capture *c, capture_tensor *t)
+{
+  const char *name = table_get(&c->attributes, address_key(t->constant));
+  fx_node *n = state_node(c, INPUT_TENSOR_CONSTANT, name ? name : constant_name(c), t->constant,
+                          &t->facts);
+
+  if (!t->is_fresh)
+    return n;
+  const fx_arg constant = fx_arg_node(capture_use(c, n));
+  n = capture_node(c, "torch.ops.aten.clone.default", &constant, 1);
+  n->val = capture_val(c, &t->facts, false);
+  return n;
+}
+
+static fx_node *number_node(capture *c, capture_tensor *t)
+{
+  const fx_arg number = capture_number_arg(c, t->number);
+  fx_named *named = keep_array(c, 1, sizeof *named);
+  fx_node *n = capture_node(c, "torch.ops.aten.scalar_tensor.default", &number, 1);
+
+  named[0] = (fx_named){STR("dtype"), {.kind = FX_DTYPE, .as.i = t->facts.dtype}};
+  n->kwargs = named;
+  n->n_kwargs = 1;
+  n->val = capture_val(c, &t->facts, false);
+  return n;
+}
+
 static fx_node *node_of_tensor(capture *c, capture_tensor *t)
 {
-  if (!t->node && t->fresh) {
-    const fx_arg constant = fx_arg_node(capture_use(
-      c, state_node(c, INPUT_TENSOR_CONSTANT, constant_name(c), t->fresh, &t->facts)));
-    t->node = capture_node(c, "torch.ops.aten.clone.default", &constant, 1);
-    t->node->val = capture_val(c, &t->facts, false);
-  }
-  if (!t->node) {
-    const fx_arg number = capture_number_arg(c, t->number);
-    fx_named *named = keep_array(c, 1, sizeof *named);
-    t->node = capture_node(c, "torch.ops.aten.scalar_tensor.default", &number, 1);
-    named[0] = (fx_named){STR("dtype"), {.kind = FX_DTYPE, .as.i = t->facts.dtype}};
-    t->node->kwargs = named;
-    t->node->n_kwargs = 1;
-    t->node->val = capture_val(c, &t->facts, false);
-  }
+  if (!t->node)
+    t->node = t->constant ? constant_node(c, t) : number_node(c, t);
   return capture_use(c, t->node);
 }
 
@@ -296,11 +350,11 @@ capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t)
 
   if (known)
     return known;
-  const char *name = table_get(&c->attributes, address_key(t));
-  if (!name)
-    name = constant_name(c);
-  capture_add_state(c, INPUT_TENSOR_CONSTANT, name, (rush_tensor *)(uintptr_t)t, true);
-  return table_get(&c->tensors, address_key(t));
+  const symshape_facts facts = capture_facts_of(c, t);
+  known = add_tensor(c, t, NULL, &facts, t->h.flags & TENSOR_REQUIRES_GRAD);
+  known->is_known = true;
+  known->constant = (rush_tensor *)(uintptr_t)t;
+  return known;
 }
 
 /* -- Arguments --------------------------------------------------------------------------------- */
@@ -425,6 +479,30 @@ static bool is_default(const schema_arg *a, rush_value v)
   }
 }
 
+/* Return the number that a constant of no dimension is, as PyTorch writes x * 2.5: if the operator
+ * takes numbers, and the dtype of its result does not depend on the constant's.  False: none. */
+static bool number_arg(capture *c, const op *o, const rush_value *args, uint32_t i, fx_arg *out)
+{
+  const rush_tensor *t = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor : NULL;
+  const capture_tensor *k = t ? table_get(&c->tensors, address_key(t)) : NULL;
+  bool has_other = false;
+
+  if (!k || !k->constant || k->node || t->n_dims || !(o->effects & OP_TAKES_NUMBERS) ||
+      (t->dtype != RUSH_FLOAT64 && t->dtype != RUSH_INT64))
+    return false;
+  for (uint32_t a = 0; a < o->schema->n_args; a++) {
+    if (a == i || args[a].tag != RUSH_TAG_TENSOR || !args[a].as.tensor)
+      continue;
+    const symshape_facts *f = &capture_tensor_of(c, args[a].as.tensor)->facts;
+    has_other |= f->n_dims > 0 && (t->dtype == RUSH_INT64 || dtype_is_float(f->dtype) ||
+                                   dtype_is_complex(f->dtype));
+  }
+  if (has_other)
+    *out = t->dtype == RUSH_INT64 ? fx_arg_int(*(const int64_t *)t->data)
+                                  : (fx_arg){.kind = FX_FLOAT, .as.f = *(const double *)t->data};
+  return has_other;
+}
+
 /* Add the node of a call: arguments by position up to the last that is not its default, then by
  * name.  Nodes of symbolic numbers among them come first. */
 static fx_node *add_call(capture *c, const op *o, const char *target, const rush_value *args)
@@ -439,7 +517,8 @@ static fx_node *add_call(capture *c, const op *o, const char *target, const rush
   fx_arg *pos = session_array(c->s, fx_arg, (size_t)last + 1);
   fx_named *named = keep_array(c, sc->n_args - n_pos, sizeof *named);
   for (uint32_t i = 0; i < last; i++)
-    pos[i] = capture_arg(c, args[i], sc->args[i].type);
+    if (!number_arg(c, o, args, i, &pos[i]))
+      pos[i] = capture_arg(c, args[i], sc->args[i].type);
   for (uint32_t i = n_pos; i < sc->n_args; i++)
     if (!is_default(&sc->args[i], args[i]))
       named[n_named++] =
@@ -558,12 +637,14 @@ static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n)
 
   name_sizes(c, f, n);
   n->val = capture_val(c, f, grad_of(r, f));
-  if (!is_write || r->args[f->alias].tag != RUSH_TAG_TENSOR)
-    return capture_tensor_new(c, n, f, grad_of(r, f));
+  if (!is_write || r->args[f->alias].tag != RUSH_TAG_TENSOR) {
+    const rush_value made = capture_tensor_new(c, n, f, grad_of(r, f));
+    if (f->alias >= 0 && r->args[f->alias].tag == RUSH_TAG_TENSOR) /* a view */
+      capture_tensor_of(c, made.as.tensor)->home =
+        capture_tensor_of(c, r->args[f->alias].as.tensor)->home;
+    return made;
+  }
   capture_tensor *t = capture_tensor_of(c, r->args[f->alias].as.tensor);
-  if (t->node && t->node->graph != c->g)
-    capture_fail(c, "a branch on data writes to a tensor of outside, which torch.cond does not "
-                    "allow");
   t->facts = *f;
   t->node = n;
   t->number = value_none();
@@ -655,6 +736,15 @@ static const char *target_of(capture *c, const op *o)
                         colons + 2, *sc->overload ? sc->overload : "default");
 }
 
+/* Note that a tensor was written to. */
+static void check_write(capture *c, capture_tensor *t)
+{
+  if (t->home != c->g)
+    capture_fail(c, "a branch on data writes to a tensor of outside, which torch.cond does not "
+                    "allow");
+  t->is_known = false;
+}
+
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const schema *sc = o->schema;
@@ -672,5 +762,5 @@ void capture_record(capture *c, const op *o, const rush_value *args, rush_value 
     bind_results(&r, n, results);
   for (uint32_t i = 0; i < sc->n_args; i++)
     if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
-      capture_tensor_of(c, args[i].as.tensor)->is_known = false;
+      check_write(c, capture_tensor_of(c, args[i].as.tensor));
 }

@@ -212,6 +212,11 @@ REFUSED = {
         "    else:\n        y = x\n    return y\n",
         "of different dtypes or sizes",
     ),
+    "a write to a view in a branch": (
+        "def forward(x: Tensor) -> Tensor:\n    y = x * 1\n    if bool(x.sum() > 0):\n"
+        "        y[0] = 1\n    return y\n",
+        "writes to a tensor of outside",
+    ),
     "a write in a branch": (
         "def forward(x: Tensor) -> Tensor:\n    y = x * 1\n    if bool(x.sum() > 0):\n"
         "        y.add_(1)\n    return y\n",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from ..pytree import register_dataclass
 from . import values as values
+from .capture import export
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
@@ -30,6 +31,7 @@ __all__ = [
     "ShapesCollection",
     "UnflattenedModule",
     "dims",
+    "export",
     "load",
     "register_dataclass",
     "save",

@@ -40,6 +40,11 @@ def _converting(original: Callable, to: str) -> Callable:
         tracer = current()
         if tracer is None:
             return original(self, *args, **kwargs)
+        if tracer.numbers is not None and to:
+            with tracer.pause():
+                value = original(self, *args, **kwargs)
+            tracer.converted(self, value)
+            return value
         if to:
             what = to if to.startswith("NumPy") else f"Python {to}"
             warn(f"Converting a tensor to a {what} {WHAT_IS_LOST}")

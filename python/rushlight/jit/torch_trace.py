@@ -21,7 +21,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch._ops
@@ -71,6 +71,14 @@ TAKEN_APART = {
 KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
 
 
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    return [value]
+
+
 def tensor_type(t: torch.Tensor) -> str:
     """Return "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"."""
     if t.layout != torch.strided or t.dtype not in DTYPE_NAMES or t.is_nested or t.is_quantized:
@@ -115,6 +123,8 @@ class SymbolicNumber:
     def guard_int(self, file: str, line: int) -> int:
         """Handle a use of the tensor as a number in the binding: the operator that it calls next
         may refer to the tensor."""
+        if self.tracer.numbers is not None and not self.tracer.is_number(self.tensor):
+            self.tracer.refuse_conversion()
         self.tracer.given.append((self, instruction()))
         return self.number
 
@@ -251,6 +261,8 @@ class Tracer:
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
         self.untracked: set[int] = set()  # ids of tensors of known memory that are constants
         self.memory: dict[tuple, int | str] = {}  # by what a tensor is a view of, and how
+        # for an exported program: values that are computed from sizes only; None: a trace
+        self.numbers: set[int] | None = None
 
     # -- Tensors and their values
     # ----------------------------------------------------------------------------
@@ -373,6 +385,10 @@ class Tracer:
             inputs = self.inputs(known, args, kwargs, given, where)
             result = func(*plain_args, **plain_kwargs)
         self.add(known, inputs, result, where)
+        if self.numbers is not None and self.is_of_numbers(args, kwargs):
+            self.numbers.update(
+                v for t in leaves(result) if isinstance(v := self.values.get(id(t)), int)
+            )
         return result
 
     def check_unique(self, name: str, tensor: torch.Tensor) -> None:
@@ -394,12 +410,11 @@ class Tracer:
                 "disjoint (e.g. are outputs of torch.split), this might still be safe."
             )
 
-    @staticmethod
-    def taken_apart(name: str, args: tuple, has_given: bool) -> Any:
+    def taken_apart(self, name: str, args: tuple, has_given: bool) -> Any:
         """Return the key with which to call an operator whose callees are recorded instead; None:
         record the operator itself."""
         keys = torch._C.DispatchKey
-        if name in TAKEN_APART and not has_given:
+        if name in TAKEN_APART and not has_given and self.numbers is None:
             return keys.CompositeImplicitAutograd
         if name.startswith("aten::_foreach_"):
             return keys.CompositeExplicitAutograd
@@ -500,7 +515,9 @@ class Tracer:
             else:
                 types.append("Tensor" if kind.name == "OptionalType" else kind.text)
         name = known.name
-        if name == "aten::convolution":  # what it calls; the rest is about cuDNN
+        if (
+            name == "aten::convolution" and self.numbers is None
+        ):  # what it calls; the rest is about cuDNN
             name = "aten::_convolution"
             types = [types[0].replace("requires_grad=1", "requires_grad=0")]
             inputs = inputs + [self.recorder.constant(flag) for flag in (False, False, True, True)]
@@ -694,7 +711,47 @@ class Tracer:
     def to_tensor(self, kind: str, inputs: list[int]) -> int:
         """Return a number that an operator computes as a tensor."""
         number = self.one(kind, inputs, "int", location())
-        return self.one("prim::NumToTensor", [number], "Long(device=cpu)")
+        made = self.one("prim::NumToTensor", [number], "Long(device=cpu)")
+        if self.numbers is not None:
+            self.numbers.add(made)
+        return made
+
+    # -- Exported programs
+    # -----------------------------------------------------------------------------------------
+
+    def is_number(self, tensor: torch.Tensor) -> bool:
+        """True for a tensor that is computed from sizes only."""
+        return self.numbers is not None and self.find(tensor) in self.numbers
+
+    def is_of_numbers(self, args: tuple, kwargs: dict) -> bool:
+        tensors = [t for t in leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        if not any(self.is_number(t) for t in tensors):
+            return False
+        return all(self.is_number(t) or not self.known(t) for t in tensors)
+
+    def converted(self, tensor: torch.Tensor, value: Any) -> None:
+        """Record that Python has taken the value of a tensor: it holds for the sizes for which it
+        is the same."""
+        if not self.known(tensor):
+            return
+        if not self.is_number(tensor) or not isinstance(value, (bool, int, float)):
+            self.refuse_conversion()
+        found, where = self.find(tensor), location()
+        assert found is not None
+        if isinstance(value, bool):
+            holds = found if value else self.one("aten::logical_not", [found], "Tensor", where)
+        else:
+            is_whole = isinstance(value, int) or value.is_integer()
+            number = self.recorder.constant(int(value) if is_whole else value, where)
+            holds = self.one("aten::eq", [found, number], "Tensor", where)
+        self.recorder.add("aten::_assert_async", [holds], (), where)
+
+    def refuse_conversion(self) -> NoReturn:
+        raise RuntimeError(
+            "The value of a tensor that depends on data is used as a number or a condition in "
+            f"Python, which an exported program cannot do, at {location().splitlines()[0]}. Use "
+            "torch.cond, torch.where, or another form without the value"
+        )
 
     def number_of(self, index: Any) -> Any:
         """Return the symbolic number of a traced zero-dimensional tensor; None for anything
