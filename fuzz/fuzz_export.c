@@ -9,7 +9,7 @@
 #include "archive/exported_program.h"
 #include "archive/exported_read.h"
 #include "archive/exported_write.h"
-#include "export/program.h"
+#include "export/text.h"
 #include "formats/zip.h"
 
 /* -- As data ----------------------------------------------------------------------------------- */
@@ -28,9 +28,79 @@ static const char *print_program(session *s, str bytes)
   fx_print_graph(s, out, p->graph);
   fx_print_code(s, out, p->graph, &all);
   fx_print_readable(s, out, p->graph, "GraphModule", &all);
-  exported_faults(s, z, name, NULL, out);
-  exported_faults(s, z, name, "EDGE", session_text(s));
+  exported_faults(s, z, p, NULL, out);
+  exported_faults(s, z, p, "EDGE", session_text(s));
   return session_take_text(s, out);
+}
+
+/* -- As text ----------------------------------------------------------------------------------- */
+
+static const char *text_of_program(session *s, const exported_program *p)
+{
+  text_buf *out = session_text(s);
+
+  exported_print_text(s, out, p);
+  return session_take_text(s, out);
+}
+
+static const char *json_of_program(session *s, const exported_program *p)
+{
+  text_buf *out = session_text(s);
+
+  write_model(s, out, p);
+  return session_take_text(s, out);
+}
+
+static const char *text_of_graph(session *s, const fx_graph *g)
+{
+  text_buf *out = session_text(s);
+
+  fx_print_graph(s, out, g);
+  return session_take_text(s, out);
+}
+
+typedef struct graph_job {
+  const char *text;
+  arena *mem;
+} graph_job;
+
+static void parse_graph(session *s, void *arg)
+{
+  const graph_job *job = arg;
+  fx_graph *g = fx_parse_graph(s, job->mem, "graph", str_of(job->text));
+
+  fuzz_same_text(job->text, text_of_graph(s, g));
+}
+
+/* Print the graph and parse that: names and texts of a hostile graph may not come back, but what
+ * does is the same. */
+static void check_graph_text(session *s, exported_program *p)
+{
+  rush_error err = RUSH_ERROR_INIT, *outer = s->cx->err;
+  graph_job job = {.text = text_of_graph(s, p->graph), .mem = &p->mem};
+
+  s->cx->err = &err;
+  const rush_status st = session_run(s->cx, parse_graph, &job);
+  s->cx->err = outer;
+  if (st != RUSH_OK && fuzz_is_verbose())
+    fprintf(stderr, "%s\n", err.message);
+  fuzz_check_error(st, &err);
+  rush_error_clear(&err);
+}
+
+/* Print the program as text and parse that: it has to be the same program, with the same text; and
+ * its graph's text, which has to come back as it was if it can be parsed. */
+static void check_text(session *s, str bytes)
+{
+  const archive_source from = {.data = bytes.p, .n_bytes = bytes.len, .name = "fuzz.pt2"};
+  zip_archive *z = zip_open(s, archive_map(s, &from), false);
+  exported_program *p = exported_read(s, z, exported_choose(s, z, NULL), EXPORTED_AS_DATA);
+  const char *text = text_of_program(s, p);
+  exported_program *again = exported_parse_text(s, "text", str_of(text));
+
+  fuzz_same_text(text, text_of_program(s, again));
+  fuzz_same_text(json_of_program(s, p), json_of_program(s, again));
+  check_graph_text(s, p);
 }
 
 /* -- As a module ------------------------------------------------------------------------------- */
@@ -109,6 +179,7 @@ static void body(session *s, str text)
   if (!zip_looks_like(text.p, text.len))
     bytes = fuzz_pack(s, "models/model.json", text, defaults, COUNT_OF(defaults));
   print_program(s, bytes);
+  check_text(s, bytes);
   archive_source from = {.data = bytes.p, .n_bytes = bytes.len, .name = "fuzz.pt2"};
   session_check(s, module_load(s->cx, &from, &m));
   session_defer(s, release_module, m);

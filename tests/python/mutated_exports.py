@@ -62,7 +62,8 @@ EXPRESSIONS = [
     "Symbol('s0', positive=True, integer=True)", "Integer(9223372036854775807)", "Integer(-3)",
     "Add(Integer(1), Integer(9223372036854775807))", "Mul(Integer(2), Symbol('u0', integer=True))",
     "FloorDiv(Symbol('s77', positive=True, integer=True), Integer(0))", "Rational(1, 0)", "Add(",
-    "Pow(Integer(2), Integer(1000000))", "zoo", "nan", "s0 + 1", "__import__('os')", "Mod(Integer(5))",
+    "Pow(Integer(2), Integer(1000000))", "zoo", "nan", "s0 + 1", "__import__('os')",
+    "Mod(Integer(5))",
     "Add(" * 300 + "Integer(1)" + ", Integer(1))" * 300, "Integer(" + "9" * 400 + ")", "int_oo",
     "Piecewise((Integer(1), true))", "Max(Symbol('s0'), Symbol('s1'))", "Float('1e999')",
 ]  # fmt: skip
