@@ -140,6 +140,10 @@ bool cli_load(cli *c, const char *path, rush_module **out, rush_error *err);
 /* Read all of standard input into malloc'ed memory; returns NULL with the error set. */
 char *cli_read_stdin(cli *c, size_t *n_bytes, rush_error *err);
 
+/* script.c: read a file's text into malloc'ed memory; returns NULL if that fails.  A file that
+ * grows meanwhile is cut. */
+char *cli_read_text(const char *path, size_t *n_bytes);
+
 /* json.c: print a quoted string; print a value. */
 void cli_json_text(FILE *f, const char *text);
 bool cli_json_value(cli *c, FILE *f, rush_value v, rush_error *err);

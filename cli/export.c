@@ -98,6 +98,32 @@ static int export_module(cli *c, rush_module *m, const call_args *a, const dim_l
   return st == RUSH_OK ? EXIT_OK : cli_report(c, &err);
 }
 
+/* Write the program of a text with the weights of a model. */
+static int write_parsed(cli *c, const char *text_path, const char *path)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m = NULL, *made = NULL;
+  size_t n_bytes;
+  rush_status st;
+
+  if (c->argc != 1 || !path)
+    return cli_usage("export", "--ir FILE takes MODEL.pt2, whose weights the program gets, and -o");
+  char *text = cli_read_text(text_path, &n_bytes);
+  if (!text)
+    return cli_usage("export", "'%s' cannot be read", text_path);
+  if (!cli_load(c, c->argv[0], &m, &err)) {
+    free(text);
+    return cli_report(c, &err);
+  }
+  st = rush_export_parse(m, text, n_bytes, text_path, &made, &err);
+  free(text);
+  if (st == RUSH_OK)
+    st = rush_module_save(made, path, NULL, &err);
+  rush_module_release(made);
+  rush_module_release(m);
+  return st == RUSH_OK ? EXIT_OK : cli_report(c, &err);
+}
+
 static int run_export(cli *c, const dim_list *l, const char *path)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -123,8 +149,12 @@ static int run_export(cli *c, const dim_list *l, const char *path)
 int cli_export(cli *c)
 {
   const char *output = cli_option(c, "--output"), *path = output ? output : cli_option(c, "-o");
-  dim_list *l = calloc(1, sizeof *l);
+  const char *text = cli_option(c, "--ir");
   int code = EXIT_OK;
+
+  if (text)
+    return write_parsed(c, text, path);
+  dim_list *l = calloc(1, sizeof *l);
 
   if (!l)
     return cli_usage("export", "memory ran out");

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read the file's text, new; returns NULL if that fails.  A file that grows meanwhile is cut. */
-static char *read_text(const char *path, size_t *n_bytes)
+char *cli_read_text(const char *path, size_t *n_bytes)
 {
   FILE *f = fopen(path, "rb");
   char *text = NULL;
@@ -47,7 +46,7 @@ int cli_script(cli *c)
     return cli_bad_option("script", unknown);
   if (c->argc != 1)
     return cli_usage("script", "takes one Python file");
-  char *text = read_text(c->argv[0], &n);
+  char *text = cli_read_text(c->argv[0], &n);
   if (!text) {
     fprintf(stderr, "rushlight: %s: cannot be read\n", c->argv[0]);
     return EXIT_REFUSED;

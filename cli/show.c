@@ -234,7 +234,8 @@ static const struct view {
              {"--signature", RUSH_DUMP_SIGNATURE, true},
              {"--fx", RUSH_DUMP_FX, false},
              {"--fx-graph", RUSH_DUMP_FX_GRAPH, false},
-             {"--fx-code", RUSH_DUMP_FX_CODE, false}};
+             {"--fx-code", RUSH_DUMP_FX_CODE, false},
+             {"--ir", RUSH_DUMP_EXPORT_IR, false}};
 #define N_VIEWS (sizeof views / sizeof *views)
 
 static int two_views(const char *a, const char *b)

@@ -19,6 +19,10 @@
  *   schema   value/schema.c                   the bytes are a schema
  *   ir       ir/parse.c, parse_atoms.c        the bytes are a graph
  *   archive  archive/: .pt, .pt2 and all that value_load reads; the bytes are a file
+ *   export   archive/exported_*.c, fx/, export/
+ *                                             models/model.json of an archive of sections, or a
+ *                                             whole .pt2: read as data, printed, verified, run,
+ *                                             written
  *   operators
  *            ops/, tensor/, shape/            an operator's name, and bytes that choose its
  *            arguments: fuzz_operators.c;
@@ -36,7 +40,7 @@
 
 typedef int fuzz_target(const uint8_t *data, size_t n);
 fuzz_target fuzz_zip, fuzz_pickle, fuzz_model, fuzz_source, fuzz_schema, fuzz_ir, fuzz_archive,
-  fuzz_operators;
+  fuzz_operators, fuzz_export;
 
 /* Write a new input of fuzz_operators to data: an operator that is chosen at random, and random
  * bytes.  Returns its length, at most max.  The seed moves on. */

@@ -17,7 +17,8 @@ static const struct {
   fuzz_target *run;
 } targets[] = {{"zip", fuzz_zip},         {"pickle", fuzz_pickle},      {"model", fuzz_model},
                {"source", fuzz_source},   {"schema", fuzz_schema},      {"ir", fuzz_ir},
-               {"archive", fuzz_archive}, {"operators", fuzz_operators}};
+               {"archive", fuzz_archive}, {"operators", fuzz_operators},
+               {"export", fuzz_export}};
 
 typedef struct replay {
   size_t n_inputs, n_unknown;

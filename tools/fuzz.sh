@@ -10,7 +10,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
-targets=${*:-zip pickle model source schema ir archive operators}
+targets=${*:-zip pickle model export source schema ir archive operators}
 build=build-fuzz cover=build-cover
 command -v clang >/dev/null || { echo "fuzzing needs clang (apt-get install clang)"; exit 1; }
 

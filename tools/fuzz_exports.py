@@ -192,6 +192,12 @@ def operator_nodes() -> list[list]:
     ]
 
 
+def small_exports() -> Iterator[bytes]:
+    """The programs of tests/data/exports as sections: those that libFuzzer can take apart."""
+    for path in sorted((TOP / "tests" / "data" / "exports").glob("*.pt2")):
+        yield sections("models/model.json", below_root(path.read_bytes()))
+
+
 def crafted() -> Iterator[bytes]:
     """Return the fixture's program with other nodes: arguments of every kind, operators on symbols,
     rare features."""

@@ -23,6 +23,7 @@ READERS = {
     "zip": ["formats/zip.c"],
     "pickle": ["formats/pickle.c", "archive/unpickle.c", "archive/saved.c"],
     "model": ["formats/json.c", "archive/exported_*.c"],
+    "export": ["archive/exported_*.c", "fx/*.c", "export/*.c"],
     "source": ["script/*/*.c", "passes/ssa.c", "passes/exits.c", "passes/closures.c"],
     "schema": ["value/schema.c"],
     "ir": ["ir/parse.c", "ir/parse_atoms.c"],

@@ -29,7 +29,7 @@ from fuzz_archives import (  # noqa: E402
     text,
     zips,
 )
-from fuzz_exports import crafted, exported, saved  # noqa: E402
+from fuzz_exports import crafted, exported, saved, small_exports  # noqa: E402
 from fuzz_texts import ARCHIVED, GRAPHS, SCHEMAS, TEXT, texts_of_tests  # noqa: E402
 
 JSON = (
@@ -51,6 +51,8 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from section_seeds("models/model.json")
         yield from crafted()
         yield from exported()
+    elif target == "export":
+        yield from small_exports()
     elif target == "source":
         yield from texts_of_tests()
         yield TEXT.encode() + b"\n@@version\n3\n"
@@ -126,6 +128,7 @@ WORDS = {
         "user_output" "buffer_mutation" "user_input_mutation" "range_constraints" "min_val" "max_val" "graph_module" "signature"
         "torch.ops.aten.add.Tensor" "torch.ops.higher_order.cond" "torch.ops.higher_order.while_loop" "torch.ops.higher_order.scan"
         "torch.ops.higher_order.wrap_with_set_grad_enabled" "_operator.add" "torch.sym_ite" null true 1 -1 0.5 [] {}""".split(),
+    "export": [],
     "source": """def class return if elif else for while in not and or is None True False pass break continue raise assert with as lambda
         import from global del yield async await try except finally __torch__. self : -> \\x0a\\x20\\x20 annotate( unchecked_cast(
         uninitialized( torch. ops.prim. ops.aten. List[ Dict[ Tuple[ Optional[ Union[ Tensor int float str bool complex Any NamedTuple Enum
@@ -150,6 +153,14 @@ WORDS = {
         "\\x93NUMPY",
     ],
 }
+
+
+WORDS["export"] = [
+    *WORDS["model"],
+    *"""torch.ops.higher_order.map_impl torch.ops.higher_order.with_effects _operator.getitem torch.sym_float math.ceil Symbol('s77',
+        positive=True integer=True) Integer( FloorDiv( Mul( Add( Pow( Mod( expr_str hint as_custom_obj class_fqn token loss_output in_spec
+        out_spec children_spec builtins.tuple builtins.dict forward_arg_names guards_code L['x'].size()[0] verifiers TRAINING ATEN""".split(),
+]
 
 
 def main() -> None:

@@ -64,6 +64,8 @@ else
 fi
 step "20,000 programs that lie, release and sanitized" "$python" tests/python/lying_run.py --today --count 20000 --jobs "$jobs" \
   --census --command build-nightly/cli/rushlight --against build-asan/cli/rushlight
+step "20,000 exported programs changed at random, sanitized" "$python" tests/python/mutated_exports.py --today --count 20000 \
+  --jobs "$jobs" --replay build-asan/fuzz/replay
 step "planted faults" "$python" tests/python/planted_faults.py --jobs "$jobs"
 step "resident memory, 10000 calls" env RUSH_CALLS=10000 RUSH_TEST_DATA=tests/data build-nightly/tests/test_api_resident
 step "deadlines" env RUSH_BUILD_DIR=build-nightly "$python" tests/python/deadlines.py

@@ -834,6 +834,14 @@ RUSH_API rush_status rush_module_export(rush_module *m, const char *method, cons
                                         size_t n_args, const rush_named_value *named,
                                         size_t n_named, const rush_export_options *options,
                                         rush_module **out, rush_error *err) RUSH_CHECKED;
+/* Make an exported program of a text as RUSH_DUMP_EXPORT_IR prints it, with the weights, sample
+ * inputs and other records of `weights`, an exported program whose parameters, buffers and
+ * constants have the names that the text has.  `name` names the text in errors, which tell line and
+ * column.  *out is new, is called and saved as one that was loaded, and shares the tensors.  Of the
+ * text that was printed of `weights` it is the same program, and is saved as the same bytes. */
+RUSH_API rush_status rush_export_parse(rush_module *weights, const char *text, size_t n_bytes,
+                                       const char *name, rush_module **out,
+                                       rush_error *err) RUSH_CHECKED;
 /* Get the arguments that an exported program was made with: a tuple of a tuple (the positional
  * ones) and a dict (the named ones), new.  None if the archive has no sample inputs, as in
  * TorchScript. */
@@ -968,7 +976,9 @@ typedef enum rush_dump {
    * signature, ranges */
   RUSH_DUMP_FX,
   RUSH_DUMP_FX_GRAPH, /* its graph, as str(program.graph) */
-  RUSH_DUMP_FX_CODE   /* its code, as program.graph_module.code */
+  RUSH_DUMP_FX_CODE,  /* its code, as program.graph_module.code */
+  /* all of it but weights, as a text that rush_export_parse reads: our own, without a loss */
+  RUSH_DUMP_EXPORT_IR
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method,
                                       char **out, rush_error *err) RUSH_CHECKED;

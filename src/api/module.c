@@ -385,6 +385,15 @@ static rush_status read_export_dims(call_ctx *cx, const rush_export_options *o, 
   return RUSH_OK;
 }
 
+rush_status rush_export_parse(rush_module *weights, const char *text, size_t n_bytes,
+                              const char *name, rush_module **out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, weights->ctx, err));
+  return module_parse_export(&cx, weights, name ? name : "<string>", (str){text, n_bytes}, out);
+}
+
 rush_status rush_module_export(rush_module *m, const char *method, const rush_value *args,
                                size_t n_args, const rush_named_value *named, size_t n_named,
                                const rush_export_options *options, rush_module **out,

@@ -1,7 +1,7 @@
 /* archive/exported_places.c -- where the author wrote a node of an exported program: the innermost
  * place of its stack trace that is not in PyTorch's own files.  A range of such a program has no
  * text; it is the place of the node in models/NAME.json, which is read only for messages and
- * profiles. */
+ * profiles.  The module that the node was called in stands behind the line as a comment. */
 #include "archive/exported_read.h"
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@ typedef struct place_job {
   source *found; /* new, or NULL */
 } place_job;
 
-/* Return the stack trace of the node at the place in the record; empty: there is none. */
-static str stack_trace_at(session *s, const input *in, size_t at)
+/* Return the node at the place in the record, with its metadata only. */
+static fx_node node_at(session *s, const input *in, size_t at)
 {
   fx_node n = {0};
   str key;
@@ -34,7 +34,33 @@ static str stack_trace_at(session *s, const input *in, size_t at)
       n.metadata = json_raw(&j);
     else
       json_skip(&j);
-  return fx_node_metadata(s, &n, "stack_trace");
+  return n;
+}
+
+/* Return the last part of *text behind `separator`, and take it away with the separator. */
+static str take_last(str *text, char separator)
+{
+  size_t at = text->len;
+
+  while (at > 0 && text->p[at - 1] != separator)
+    at--;
+  const str part = {text->p + at, text->len - at};
+  text->len = at ? at - 1 : 0;
+  return part;
+}
+
+/* Return "  # in the module b.1, torch.nn.modules.linear.Linear" of "L__self__,,Outer;
+ * L__self__b.1,b.1,torch.nn.modules.linear.Linear": the innermost module that the node was called
+ * in; "" if that is the program itself, or not known. */
+static const char *module_of(session *s, const fx_node *n)
+{
+  str stack = fx_node_metadata(s, n, "nn_module_stack");
+  str module = take_last(&stack, ';');
+  const str class_name = take_last(&module, ','), path = take_last(&module, ',');
+
+  return path.len ? session_printf(s, "  # in the module %.*s, %.*s", (int)path.len, path.p,
+                                   (int)class_name.len, class_name.p)
+                  : "";
 }
 
 static bool is_torchs(str file)
@@ -71,11 +97,15 @@ static void find_place(session *s, void *arg)
   const input in = zip_input(s, z, zip_need(s, z, job->files->record));
   fx_place place;
 
-  if (job->at >= in.bytes.len || !find_author(stack_trace_at(s, &in, job->at), &place))
+  if (job->at >= in.bytes.len)
+    return;
+  const fx_node n = node_at(s, &in, job->at);
+  if (!find_author(fx_node_metadata(s, &n, "stack_trace"), &place))
     return;
   const char *file = session_strndup(s, place.file.p, place.file.len);
   const char *line = session_strndup(s, place.line.p, place.line.len);
-  const char *code = session_printf(s, "    %.*s\n", (int)place.code.len, place.code.p);
+  const char *code =
+    session_printf(s, "    %.*s%s\n", (int)place.code.len, place.code.p, module_of(s, &n));
   source *made = source_new(s->cx->ctx, file, code, strlen(code));
   if (!made)
     session_check(s, call_nomem(s->cx));

@@ -8,6 +8,7 @@
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
 #include "export/lower.h"
+#include "export/text.h"
 #include "export/verify.h"
 
 /* -- Weights and constants --------------------------------------------------------------------- */
@@ -324,4 +325,42 @@ void exported_program_load(session *s, zip_archive *z, str name, module *m)
   session_table_init(s, state);
   exported_state_read(s, z, name, m->program, state, &n_weights);
   exported_module_fill(s, z, name, state, true, m);
+}
+
+/* -- From text --------------------------------------------------------------------------------- */
+
+/* Note the tensors of an exported module: its attributes, in their order. */
+static void note_tensors(session *s, const module *m, table *state)
+{
+  const rush_object *o = m->object.as.object;
+  const class_info *cls = o->type->cls;
+
+  for (uint32_t i = 0; i < cls->n_attrs; i++)
+    if (o->slots[i].tag == RUSH_TAG_TENSOR && o->slots[i].as.tensor)
+      session_table_put(s, state, str_of(cls->attrs[i].name), o->slots[i].as.tensor);
+}
+
+void exported_program_parse(session *s, const char *place, str text, const module *weights,
+                            module *m)
+{
+  table *state = session_new(s, table);
+  rush_value self;
+
+  if (!weights->exported)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "%s: the weights of a text are those of an exported program", place);
+  m->data = session_keep(s, exported_parse_text(s, place, text));
+  if (weights->archive && strcmp(m->data->name, weights->archive_name) != 0)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "%s: the text is of the program '%s', the weights are of '%s'", place,
+                        m->data->name, weights->archive_name);
+  session_table_init(s, state);
+  note_tensors(s, weights, state);
+  program *p = m->program = program_new(s, s->cx->ctx);
+  m->exported = exported_lower(s, m->data, state, p, &self);
+  m->format = RUSH_FORMAT_EXPORT;
+  m->object = value_retain(self);
+  m->samples = weights->samples ? mapping_retain(weights->samples) : NULL;
+  m->archive = weights->archive ? zip_retain(weights->archive) : NULL;
+  m->archive_name = m->data->name;
 }

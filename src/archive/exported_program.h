@@ -31,5 +31,8 @@ void exported_program_load(session *s, zip_archive *z, str name, module *m);
  * (export/verify.h); returns their number. */
 uint32_t exported_faults(session *s, zip_archive *z, const exported_program *p,
                          const char *dialect, text_buf *out);
+/* Fill `m` from a program's text (export/text.h), with the state and records of `weights`. */
+void exported_program_parse(session *s, const char *place, str text, const module *weights,
+                            module *m);
 
 #endif

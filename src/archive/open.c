@@ -238,6 +238,42 @@ rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
 }
 
 
+typedef struct parse_job {
+  module *weights, *m;
+  const char *place;
+  str text;
+} parse_job;
+
+static void parse_body(session *s, void *arg)
+{
+  const parse_job *job = arg;
+
+  exported_program_parse(s, job->place, job->text, job->weights, job->m);
+}
+
+rush_status module_parse_export(call_ctx *cx, module *weights, const char *place, str text,
+                                module **out)
+{
+  module *m = module_new(cx);
+  parse_job job = {weights, m, place, text};
+  lock_hold hold;
+
+  if (!m)
+    return call_nomem(cx);
+  rush_status st = lock_take(cx, weights->lock, LOCK_SHARED, &hold);
+  if (st == RUSH_OK) {
+    st = session_run(cx, parse_body, &job);
+    lock_drop(&hold);
+  }
+  if (st != RUSH_OK) {
+    module_release(m);
+    return st;
+  }
+  module_share_lock(m, NULL);
+  *out = m;
+  return RUSH_OK;
+}
+
 typedef struct verify_job {
   const archive_source *from;
   const char *dialect;

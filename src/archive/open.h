@@ -26,6 +26,10 @@ rush_status module_load(call_ctx *cx, const archive_source *from, module **out) 
  * ready to run; *is_exported is false, and nothing is appended, if the file holds none. */
 rush_status archive_verify(call_ctx *cx, const archive_source *from, const char *dialect,
                            text_buf *faults, bool *is_exported) RUSH_CHECKED;
+/* Make a module of an exported program's text (export/text.h) with the weights of another, an
+ * exported one; `place` names the text in errors.  *out is new. */
+rush_status module_parse_export(call_ctx *cx, module *weights, const char *place, str text,
+                                module **out) RUSH_CHECKED;
 /* Return the source's bytes, mapped or copied; released with the session. */
 mapping *archive_map(session *s, const archive_source *from);
 /* Put the files that the author added to an archive into `files`: name -> text (str *) in `mem`. */

@@ -61,7 +61,7 @@ static str source_code(guard_reader *q, const guard_source *at)
   put_leaf_source(t, q->lo->e->leaf_names[at->leaf]);
   if (at->dim >= 0)
     text_printf(t, ".size()[%lld]", (long long)at->dim);
-  return (str){text_str(t), t->len};
+  return str_of(session_take_text(q->lo->s, t));
 }
 
 /* Add a condition in Python; `original` is the file's. */
@@ -130,7 +130,7 @@ static void guard_constant(guard_reader *q, uint32_t leaf)
   g->constant = v;
   text_printf(t, "%s == ", q->lo->e->leaf_names[leaf]);
   session_check(q->lo->s, value_repr(q->lo->s->cx, t, *v));
-  g->text = lower_keep_text(q->lo, (str){text_str(t), t->len});
+  g->text = lower_keep_text(q->lo, str_of(session_take_text(q->lo->s, t)));
   push(q, g);
 }
 

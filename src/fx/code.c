@@ -346,8 +346,8 @@ static const char *function_text(session *s, const fx_graph *g, const fx_code_op
   find_last_uses(c);
   for (const fx_node *n = g->first; n; n = n->next)
     print_statement(c, n);
-  const char *body = text_str(c->p.out);
-  text_printf(out, "def forward(self%s):\n", text_str(c->inputs));
+  const char *body = session_take_text(s, c->p.out);
+  text_printf(out, "def forward(self%s):\n", session_take_text(s, c->inputs));
   put_indented(out, *body ? body + strspn(body, "\n") : "pass\n", 4, false, false);
   return session_take_text(s, out);
 }

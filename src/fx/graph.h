@@ -179,10 +179,13 @@ void fx_graph_count_users(session *s, fx_graph *g);
 typedef void fx_visit(void *arg, fx_node *used);
 void fx_node_inputs(session *s, const fx_node *n, fx_visit *visit, void *arg);
 
-/* -- Text (print.c, code.c) -------------------------------------------------------------------- */
+/* -- Text (print.c, parse.c, code.c) ----------------------------------------------------------- */
 
 /* Print as str(graph) does: one node a line. */
 void fx_print_graph(session *s, text_buf *out, const fx_graph *g);
+/* Parse such a text into a graph in `mem`, released as by fx_graph_new; `place` names the text in
+ * errors.  Graphs inside and what is known of values are not in it (parse.c). */
+fx_graph *fx_parse_graph(session *s, arena *mem, const char *place, str text);
 typedef struct fx_code_options {
   bool verbose; /* places and what is known of values */
   bool strides, devices;

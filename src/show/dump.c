@@ -3,6 +3,7 @@
  * methods can reach, each once; a function that does not compile is noted and the walk continues,
  * because `show` must work for programs that cannot run here. */
 #include "archive/exported_read.h"
+#include "export/text.h"
 #include "module/module.h"
 #include "show/show.h"
 #include "formats/json.h"
@@ -308,6 +309,8 @@ static void show_fx(session *s, dump_job *job)
 
   if (job->what == RUSH_DUMP_FX)
     exported_print(s, job->out, p);
+  else if (job->what == RUSH_DUMP_EXPORT_IR)
+    exported_print_text(s, job->out, p);
   else if (job->what == RUSH_DUMP_FX_GRAPH)
     fx_print_graph(s, job->out, p->graph);
   else
@@ -380,6 +383,7 @@ static void dump_body(session *s, void *arg)
   case RUSH_DUMP_FX:
   case RUSH_DUMP_FX_GRAPH:
   case RUSH_DUMP_FX_CODE:
+  case RUSH_DUMP_EXPORT_IR:
     show_fx(s, job);
     break;
   case RUSH_DUMP_SUMMARY:

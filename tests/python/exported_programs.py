@@ -553,7 +553,7 @@ def smaller(path: pathlib.Path) -> None:
         for name, data in records.items():
             if name.startswith("models/"):
                 data = json.dumps(without_metadata(json.loads(data))).encode()
-            if not name.startswith((".data/", "data/sample_inputs/")):
+            if not name.startswith(".data/"):
                 z.writestr(zipfile.ZipInfo(f"m/{name}"), data, zipfile.ZIP_DEFLATED)
 
 

@@ -328,6 +328,8 @@ def test_errors_name_the_authors_line(tmp_path: pathlib.Path) -> None:
             "\n\nThe operation that failed was written in:"
         )
         assert said and f'File "{__file__}", line ' in place and code in place
+        module = "  # in the module embedding, torch.nn.modules.sparse.Embedding"
+        assert (module in place) == (kind is IndexError)
 
 
 def test_errors_of_programs_without_places(tmp_path: pathlib.Path) -> None:
