@@ -387,6 +387,26 @@ def test_damaged_metadata(key: str, tmp_path: pathlib.Path) -> None:
             _ = node.meta
 
 
+def test_damaged_metadata_of_a_node(tmp_path: pathlib.Path) -> None:
+    for value in ([1], "text", 7):
+
+        def change(graph: Any, value: Any = value) -> None:
+            graph["nodes"][2]["metadata"] = value
+
+        try:
+            nodes = export.load(damaged(tmp_path, change)).graph.nodes
+        except RuntimeError:
+            continue
+        with pytest.raises(ValueError, match="metadata of the node 'linear' is damaged"):
+            _ = next(n for n in nodes if n.name == "linear").meta
+
+
+def test_damaged_specs() -> None:
+    for text in (None, "", "{", "[1]", "[1, {}]x", '[1, {"type": [], "children_spec": [1]}]'):
+        with pytest.raises(ValueError, match="a tree spec is damaged"):
+            export.treespec.treespec_loads(text)
+
+
 def test_odd_values(tmp_path: pathlib.Path) -> None:
     """A device that no build knows, a layout and a size without bounds: an error or a text."""
 

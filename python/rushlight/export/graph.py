@@ -409,6 +409,8 @@ class _Source:
     def meta_of(self, node: Node) -> dict[str, Any]:
         text = self.handle.metadata(node._at)
         told = json.loads(text) if text else {}
+        if not isinstance(told, dict):
+            raise ValueError(f"the metadata of the node '{node.name}' is damaged: {told!r:.40}")
         meta = {
             key: _decoded(node, key, told[key]) if key in _DECODE else told[key]
             for key in dict.fromkeys((*_DECODE, *told))
