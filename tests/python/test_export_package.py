@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import pathlib
 import subprocess
 import sys
 import warnings
+import zipfile
 from typing import Any
 
 import pytest
@@ -347,3 +349,76 @@ def test_torch_is_not_imported() -> None:
         "[n.meta for n in p.graph.nodes]; p.module(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, DATA / "exported.pt2"], check=True)
+
+
+# -- Damaged files --
+
+DAMAGES = {
+    "from_node": ("[1]", "{", '[{"from_node": ' * 3000 + "]"),
+    "nn_module_stack": ("a", "a,b", "a,[b,c,d"),
+    "custom": ("{", "nothing"),
+}
+
+
+def damaged(path: pathlib.Path, change: Any) -> pathlib.Path:
+    """The archive with another graph."""
+    made = path / "damaged.pt2"
+    with zipfile.ZipFile(DATA / "exported.pt2") as from_, zipfile.ZipFile(made, "w") as to:
+        for info in from_.infolist():
+            data = from_.read(info)
+            if info.filename.endswith("models/model.json"):
+                model = json.loads(data)
+                change(model["graph_module"]["graph"])
+                data = json.dumps(model).encode()
+            to.writestr(info.filename, data)
+    return made
+
+
+@pytest.mark.parametrize("key", DAMAGES)
+def test_damaged_metadata(key: str, tmp_path: pathlib.Path) -> None:
+    for text in DAMAGES[key]:
+
+        def change(graph: Any, text: str = text) -> None:
+            graph["nodes"][2]["metadata"][key] = text
+
+        program = export.load(damaged(tmp_path, change))
+        node = next(n for n in program.graph.nodes if n.name == "linear")
+        with pytest.raises(ValueError, match=f"{key} of the node 'linear' is damaged"):
+            _ = node.meta
+
+
+def test_damaged_metadata_of_a_node(tmp_path: pathlib.Path) -> None:
+    for value in ([1], "text", 7):
+
+        def change(graph: Any, value: Any = value) -> None:
+            graph["nodes"][2]["metadata"] = value
+
+        try:
+            nodes = export.load(damaged(tmp_path, change)).graph.nodes
+        except RuntimeError:
+            continue
+        with pytest.raises(ValueError, match="metadata of the node 'linear' is damaged"):
+            _ = next(n for n in nodes if n.name == "linear").meta
+
+
+def test_damaged_specs() -> None:
+    for text in (None, "", "{", "[1]", "[1, {}]x", '[1, {"type": [], "children_spec": [1]}]'):
+        with pytest.raises(ValueError, match="a tree spec is damaged"):
+            export.treespec.treespec_loads(text)
+
+
+def test_odd_values(tmp_path: pathlib.Path) -> None:
+    """A device that no build knows, a layout and a size without bounds: an error or a text."""
+
+    def change(graph: Any) -> None:
+        values = graph["tensor_values"]
+        values["linear"]["device"] = {"type": "toaster", "index": 3}
+        values["mul"]["layout"] = 4
+        values["div"]["sizes"] = [{"as_int": -(2**63)}] * 300
+
+    program = export.load(damaged(tmp_path, change))
+    nodes = {n.name: n for n in program.graph.nodes}
+    with pytest.raises(RuntimeError, match="device type at start of device string: toaster:3"):
+        _ = nodes["linear"].meta
+    assert str(nodes["mul"].meta["val"].layout) == "rushlight.sparse_bsr"
+    assert nodes["div"].meta["val"].dim() == 300 and str(program)

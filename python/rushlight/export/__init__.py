@@ -13,6 +13,7 @@ they are asked for.
 from __future__ import annotations
 
 from ..pytree import register_dataclass
+from . import treespec as treespec
 from . import values as values
 from .capture import export
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims

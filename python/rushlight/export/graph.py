@@ -379,6 +379,13 @@ _DECODE: Mapping[str, Callable[[str], Any]] = {
 }
 
 
+def _decoded(node: Node, key: str, text: Any) -> Any:
+    try:
+        return _DECODE[key](text)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{key} of the node '{node.name}' is damaged: {error}") from None
+
+
 class _Source:
     """The program that graphs are read from."""
 
@@ -402,8 +409,13 @@ class _Source:
     def meta_of(self, node: Node) -> dict[str, Any]:
         text = self.handle.metadata(node._at)
         told = json.loads(text) if text else {}
-        meta = {key: decode(told[key]) for key, decode in _DECODE.items() if told.get(key)}
-        meta.update({key: told[key] for key in told if key not in _DECODE})
+        if not isinstance(told, dict):
+            raise ValueError(f"the metadata of the node '{node.name}' is damaged: {told!r:.40}")
+        meta = {
+            key: _decoded(node, key, told[key]) if key in _DECODE else told[key]
+            for key in dict.fromkeys((*_DECODE, *told))
+            if told.get(key)
+        }
         if node.op == "call_function" and node.target is not operator.getitem:
             meta.setdefault("nn_module_stack", {})  # files leave out empty ones
         val = self.val_of(node)

@@ -139,6 +139,9 @@ def _context_of(spec: Spec) -> Any:
     return spec.context if node is None else spec.context_of(node)
 
 
-def treespec_loads(text: str) -> TreeSpec:
+def treespec_loads(text: str | None) -> TreeSpec:
     """Read a spec of torch's JSON: [1, {type, context, children_spec}]."""
-    return TreeSpec(Spec(next(tree for tree in json.loads(text) if isinstance(tree, dict))))
+    try:
+        return TreeSpec(Spec(next(tree for tree in json.loads(text or "") if type(tree) is dict)))
+    except (ValueError, TypeError, AttributeError, KeyError, StopIteration, RecursionError) as e:
+        raise ValueError(f"a tree spec is damaged: {text!r:.60}") from e

@@ -60,8 +60,8 @@ class UnflattenedPart:
     program calls it.
 
     It takes and returns what the original module did if the program keeps that
-    (`preserve_module_call_signature`), otherwise the tensors that flow in and out, in order of their
-    use.
+    (`preserve_module_call_signature`), otherwise the tensors that flow in and out, in the order of
+    their use.
     """
 
     def __init__(self, root: UnflattenedModule | None, fqn: str) -> None:
