@@ -25,6 +25,11 @@
 
 #define MOST_TRIES 10000 /* of ends of texts, in a line */
 
+typedef struct user_number { /* what a line says of its users */
+  const fx_node *node;
+  size_t at;
+  int64_t n;
+} user_number;
 typedef struct fx_parser {
   session *s;
   fx_graph *g;
@@ -35,6 +40,8 @@ typedef struct fx_parser {
   size_t farthest;   /* where parsing failed last */
   const char *expected;
   uint32_t n_tries;
+  user_number *users; /* n_users of them */
+  uint32_t n_users, cap_users;
 } fx_parser;
 
 /* -- Errors and words -------------------------------------------------------------------------- */
@@ -624,14 +631,18 @@ static void parse_line(fx_parser *p, size_t end)
   if (!*name || table_get(&p->nodes, str_of(name)))
     fail_at(p, at, *name ? "a name that no other value has" : "the name of a value");
   need(p, " : [num_users=");
-  while (p->pos < p->end && p->text.p[p->pos] >= '0' && p->text.p[p->pos] <= '9')
-    p->pos++;
+  user_number users = {.at = p->pos};
+  for (; p->pos < p->end && p->text.p[p->pos] >= '0' && p->text.p[p->pos] <= '9'; p->pos++)
+    users.n = users.n > INT32_MAX ? users.n : 10 * users.n + p->text.p[p->pos] - '0';
   need(p, "] = ");
   const fx_op op = need_op(p);
   const char *target = need_target(p, op == FX_CALL_FUNCTION ? "](args = (" : "]");
   fx_node *n = fx_node_new(p->s, p->g, op, target, name);
   n->name = name;
   n->at = at;
+  users.node = n;
+  GROW(p->s, p->users, p->n_users, p->cap_users, 64);
+  p->users[p->n_users++] = users;
   if (op == FX_CALL_FUNCTION)
     parse_call(p, n, end);
   else if (p->pos != end)
@@ -662,5 +673,8 @@ fx_graph *fx_parse_graph(session *s, arena *mem, const char *place, str text)
   if (p->pos != text.len)
     fail_at(p, p->pos, "nothing behind the return");
   fx_graph_count_users(s, p->g);
+  for (uint32_t i = 0; i < p->n_users; i++) /* a value may have been read as a text */
+    if (p->users[i].node->n_users != p->users[i].n)
+      fail_at(p, p->users[i].at, "the number of users that the value has");
   return p->g;
 }
