@@ -1,9 +1,9 @@
 """`export`: a call of a module as an exported program, with torch.export's names.
 
-A module of Rushlight's is captured as it is (rush_module_export).  A torch.nn.Module is run once on
+A module of Rushlight's is captured as it is (rush_module_export). A torch.nn.Module is run once on
 the example, by the recorder of rushlight.jit.trace, and what was recorded is captured: sizes stay
-symbolic where `dynamic_shapes` says so, what Python decided on a size becomes a condition on it, and
-what Python would decide on data is refused.
+symbolic where `dynamic_shapes` says so, what Python decided on a size becomes a condition on it,
+and what Python would decide on data is refused.
 """
 
 from __future__ import annotations
