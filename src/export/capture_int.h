@@ -18,6 +18,8 @@
 #include "export/exported.h"
 #include "shape/shape.h"
 
+#define CAPTURE_MOST_STEPS (1u << 22) /* nodes and trips, each as often as it runs */
+
 typedef struct capture_tensor {
   fx_node *node;        /* that has it now; NULL: a number that no node needed as a tensor yet */
   const fx_graph *home; /* in which its memory was made; a view has that of its base */
@@ -98,6 +100,7 @@ typedef struct capture {
   program_input *inputs;
   capture_written *written;
   uint32_t n_floats;        /* that depend on data */
+  uint32_t n_steps;
   rush_value *leaves;       /* of the arguments, as the captured code sees them */
   program_output *outputs;
   fx_arg *returned;         /* of the outputs */

@@ -322,6 +322,17 @@ static void run_if(evaluation *e, const ir_node *n)
     set_output(e, n, i, out[i]);
 }
 
+/* Count a node, or a trip of a loop. */
+static void take_step(capture *c)
+{
+  session_poll(c->s);
+  if (++c->n_steps > CAPTURE_MOST_STEPS)
+    session_fail_status(c->s, RUSH_ELIMIT, NULL, NULL,
+                        "the program takes more than %u steps, with its loops unrolled: it is too "
+                        "long to be exported",
+                        CAPTURE_MOST_STEPS);
+}
+
 static bool known_condition(capture *c, rush_value v)
 {
   if (capture_number_of(v))
@@ -341,7 +352,7 @@ static void run_loop(evaluation *e, const ir_node *n)
   for (uint32_t i = 0; i < n_carried; i++)
     carried[i] = input_of(e, n, 2 + i);
   for (int64_t trip = 0; go && trip < trips.as.i; trip++) {
-    session_poll(e->c->s);
+    take_step(e->c);
     e->values[ir_block_input(b, 0)->id] = value_int(trip);
     for (uint32_t i = 0; i < n_carried; i++)
       e->values[ir_block_input(b, i + 1)->id] = carried[i];
@@ -453,6 +464,8 @@ static bool run_container(evaluation *e, const ir_node *n, const rush_value *in)
     set_output(e, n, 0, new_list(e, n));
     return true;
   case IR_LIST_UNPACK:
+    if (in[0].tag != RUSH_TAG_LIST)
+      capture_fail(c, "a list is expected here");
     unpack(e, n, in[0].as.list->items, in[0].as.list->n);
     return true;
   case IR_TUPLE_CONSTRUCT:
@@ -574,6 +587,7 @@ static void run_block(evaluation *e, const ir_block *b)
 {
   session_enter(e->c->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    take_step(e->c);
     e->frame.at = n;
     note_place(e->c, e->frame.function, n);
     run_node(e, n);

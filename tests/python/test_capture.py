@@ -233,6 +233,13 @@ def test_what_cannot_be_exported_is_named_with_its_line(run, tmp_path, name: str
     assert message in got.stderr and "HERE" in got.stderr
 
 
+def test_a_program_that_runs_for_long_is_refused(run, tmp_path: pathlib.Path) -> None:
+    text = "def forward(x: Tensor) -> Tensor:\n    for i in range(10**12):\n        x = x\n    return x\n"
+    model = script(run, tmp_path, text)
+    got = run("export", model, "ones(3)", "-o", str(tmp_path / "m.pt2"), code=5)
+    assert "too long to be exported" in got.stderr
+
+
 @pytest.mark.parametrize("option", ["x", "64", "0=", "0=1:", "x.0=a:b:c", "-1"])
 def test_wrong_dimensions_are_refused(run, digits: pathlib.Path, option: str) -> None:
     got = run("export", str(digits), "ones(2)", "-o", "m.pt2", "--dynamic", option, code=2)
