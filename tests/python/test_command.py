@@ -210,7 +210,7 @@ def test_exit_code_5_limit(run) -> None:
 def test_help(run) -> None:
     text = run("--help").stdout
     verbs = re.findall(r"^  (\w+) +(?:MODEL|DIR)", text, re.M)
-    assert verbs == ["run", "record", "verify", "bench", "profile", "gradcheck", "bind", "show"]
+    assert verbs == ["run", "record", "verify", "bench", "profile", "gradcheck", "bind", "export", "decompose", "show"]
     assert all(f"  {code}" in text for code in (0, 1, 2, 3, 4, 5, 70))
     for verb in verbs:
         own = run(verb, "--help").stdout
@@ -228,7 +228,7 @@ def options_of_verbs() -> dict[str, dict[str, str]]:
         verb: {} for verb in re.findall(r'^VERB\("(\w+)"', text, re.M)
     }
     for verbs, option, value in re.findall(
-        r'^OPTION\(\s*"([^"]*)", "(--[\w-]+)", "([^"]*)"', text, re.M
+        r'^OPTION\(\s*"([^"]*)",\s*"(--[\w-]+)",\s*"([^"]*)"', text, re.M
     ):
         for verb in told if verbs == "all" else verbs.split():
             told[verb].setdefault(option, value)
