@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import warnings
@@ -422,3 +424,54 @@ def test_odd_values(tmp_path: pathlib.Path) -> None:
         _ = nodes["linear"].meta
     assert str(nodes["mul"].meta["val"].layout) == "rushlight.sparse_bsr"
     assert nodes["div"].meta["val"].dim() == 300 and str(program)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    below = [(*path, key) for key, _ in items]
+    nested = [places(value[p[-1]], p) for p in below if isinstance(value[p[-1]], (dict, list))]
+    return [*below, *(q for inner in nested for q in inner)]
+
+
+def use(program: export.ExportedProgram) -> None:
+    """Everything of a program but running it."""
+    for step in (
+        lambda: str(program),
+        lambda: [n.meta for m in program.graph_module.modules() for n in m.graph.nodes],
+        lambda: (str(program.graph_signature), program.graph_signature.user_inputs),
+        lambda: (repr(program.module_call_graph), str(program.range_constraints)),
+        program.validate,
+        lambda: repr(export.unflatten(program)),
+        lambda: export.save(program, io.BytesIO()),
+    ):
+        try:
+            step()
+        except (RuntimeError, ValueError, export.exported_program.SpecViolationError):
+            pass  # NotImplementedError is a RuntimeError
+
+
+def test_random_damage(tmp_path: pathlib.Path) -> None:
+    """Parts of the graph are replaced by others or by odd values: nothing but errors, of few
+    classes."""
+    draw = random.Random(5)
+    odd: list[Any] = [None, True, -1, 2**63, 1e300, "", [], {}, "s0+", 7]
+
+    def change(graph: Any) -> None:
+        everywhere = places(graph)
+        path, other = draw.choice(everywhere), draw.choice(everywhere)
+        at, value = graph, graph
+        for key in path[:-1]:
+            at = at[key]
+        for key in other:
+            value = value[key]
+        at[path[-1]] = draw.choice([copy.deepcopy(value), draw.choice(odd)])
+
+    read = 0
+    for _ in range(300):
+        try:
+            program = export.load(damaged(tmp_path, change))
+        except (RuntimeError, ValueError):
+            continue
+        read += 1
+        use(program)
+    assert read > 10
