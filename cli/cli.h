@@ -50,6 +50,7 @@ int cli_record(cli *c);
 int cli_gradcheck(cli *c);
 int cli_bind(cli *c);
 int cli_export(cli *c);
+int cli_decompose(cli *c);
 /* Read --rtol and --atol into c->tolerances.  Returns false with *code set after printing the
  * reason. */
 bool cli_take_tolerances(cli *c, const char *verb, int *code);

@@ -15,7 +15,8 @@ static const struct verb {
 } verbs[] = {{"run", cli_run},         {"verify", cli_verify}, {"bench", cli_bench},
              {"profile", cli_profile}, {"show", cli_show},     {"script", cli_script},
              {"record", cli_record},   {"gradcheck", cli_gradcheck},
-             {"bind", cli_bind},       {"export", cli_export}};
+             {"bind", cli_bind},       {"export", cli_export},
+             {"decompose", cli_decompose}};
 
 int cli_exit(rush_status st)
 {
@@ -373,7 +374,7 @@ static int no_verb(const char *word)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
   return cli_usage(NULL,
                    "there is no verb '%s': run, record, verify, bench, profile, gradcheck, bind, "
-                   "export, show, script",
+                   "export, decompose, show, script",
                    word);
 }
 

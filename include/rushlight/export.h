@@ -76,6 +76,13 @@ RUSH_API rush_status rush_exported_program_module(rush_exported_program *p, bool
                                                   rush_module **out,
                                                   rush_error *err) RUSH_CHECKED;
 
+/* Make the program over fewer operators, as torch.export's run_decompositions() does: those of its
+ * default table are replaced by what they are made of, and in-place operators by functional ones.
+ * *out is new and shares the state of `p`; its dialect is ATEN.  RUSH_EUNSUPPORTED: the message
+ * names the node that cannot be decomposed. */
+RUSH_API rush_status rush_exported_program_decompose(rush_exported_program *p,
+                                                     rush_exported_program **out,
+                                                     rush_error *err) RUSH_CHECKED;
 /* Check the program as rush_export_verify does: *faults is new, "" if it breaks no rule. */
 RUSH_API rush_status rush_exported_program_verify(const rush_exported_program *p,
                                                   const char *dialect, char **faults,

@@ -643,6 +643,32 @@ rush_exported_program *py_exported_program(py_state *st, PyObject *o)
   return Py_IS_TYPE(o, st->exported_type) ? P(o) : NULL;
 }
 
+/* Make the object of a program (steals); NULL with an exception set. */
+static PyObject *exported_new(py_state *st, rush_exported_program *made)
+{
+  py_exported *self = (py_exported *)st->exported_type->tp_alloc(st->exported_type, 0);
+
+  if (!self) {
+    rush_exported_program_release(made);
+    return NULL;
+  }
+  self->program = made;
+  self->state = st;
+  return (PyObject *)self;
+}
+
+/* decompose(): the program over fewer operators. */
+static PyObject *exported_decompose(PyObject *self, PyObject *unused)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_exported_program *made;
+  rush_status st;
+
+  (void)unused;
+  WITHOUT_GIL(st = rush_exported_program_decompose(P(self), &made, &err));
+  return st == RUSH_OK ? exported_new(ST(self), made) : py_raise(ST(self), &err);
+}
+
 /* -- The type ---------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -662,6 +688,7 @@ static PyMethodDef methods[] = {
   {"state", exported_state, METH_NOARGS, "(name, is_constant, tensor) of each"},
   {"samples", exported_samples, METH_NOARGS, "(args, kwargs), or None"},
   {"extra_files", exported_extra_files, METH_NOARGS, "name -> bytes"},
+  {"decompose", exported_decompose, METH_NOARGS, "the program over fewer operators"},
   {"module", exported_module, METH_VARARGS, "module(type, check_guards): what runs the program"},
   {NULL, NULL, 0, NULL}};
 
@@ -687,20 +714,6 @@ int py_add_exported_type(PyObject *m, py_state *st)
 {
   st->exported_type = py_add_type(m, &spec);
   return st->exported_type ? 0 : -1;
-}
-
-/* Make the object of a program (steals); NULL with an exception set. */
-static PyObject *exported_new(py_state *st, rush_exported_program *made)
-{
-  py_exported *self = (py_exported *)st->exported_type->tp_alloc(st->exported_type, 0);
-
-  if (!self) {
-    rush_exported_program_release(made);
-    return NULL;
-  }
-  self->program = made;
-  self->state = st;
-  return (PyObject *)self;
 }
 
 /* exported_of(module): the program that a module is. */

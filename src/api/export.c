@@ -103,6 +103,15 @@ rush_status rush_exported_program_module(rush_exported_program *p, bool check_gu
   return exported_open_module(&cx, p, check_guards, out);
 }
 
+rush_status rush_exported_program_decompose(rush_exported_program *p, rush_exported_program **out,
+                                            rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, p->ctx, err));
+  return exported_open_decompose(&cx, p, out);
+}
+
 rush_status rush_exported_program_verify(const rush_exported_program *p, const char *dialect,
                                          char **faults, rush_error *err)
 {

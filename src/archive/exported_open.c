@@ -7,6 +7,7 @@
 #include "archive/exported_open.h"
 
 #include "archive/exported_program.h"
+#include "export/decompose.h"
 
 exported_open *exported_open_retain(exported_open *o)
 {
@@ -44,6 +45,7 @@ void exported_open_release(exported_open *o)
 typedef struct open_job {
   const archive_source *from;
   const module *module; /* instead; or NULL */
+  const exported_open *decompose; /* likewise */
   exported_open *o;
 } open_job;
 
@@ -147,6 +149,30 @@ rush_status exported_open_of_module(call_ctx *cx, const module *m, exported_open
   return open_with(cx, &(open_job){.module = m}, of_module_body, out);
 }
 
+static void decompose_body(session *s, void *arg)
+{
+  const open_job *job = arg;
+  const exported_open *from = job->decompose;
+  exported_open *o = job->o;
+
+  o->data = session_keep(s, decompose_program(s, from->data));
+  o->types = program_new(s, s->cx->ctx);
+  o->samples = from->samples ? mapping_retain(from->samples) : NULL;
+  if (o->data->zip)
+    archive_extra_files(s, o->data->zip, &o->mem, &o->extra_files);
+  keep_opset(s, o);
+  o->state = session_alloc_in(s, &o->mem, ((size_t)from->n_state + 1) * sizeof *o->state);
+  for (uint32_t i = 0; i < from->n_state; i++)
+    keep_tensor(s, o, str_of(from->state[i].name), &from->state[i]);
+  o->has_state = true;
+}
+
+rush_status exported_open_decompose(call_ctx *cx, exported_open *o, exported_open **out)
+{
+  TRY(exported_open_state(cx, o));
+  return open_with(cx, &(open_job){.decompose = o}, decompose_body, out);
+}
+
 /* -- State ------------------------------------------------------------------------------------- */
 
 static void state_body(session *s, void *arg)
@@ -229,8 +255,10 @@ static void module_body(session *s, void *arg)
   session_table_init(s, state);
   for (uint32_t i = 0; i < o->n_state; i++)
     session_table_put(s, state, str_of(o->state[i].name), o->state[i].tensor);
-  if (!o->data->zip) {
+  if (!o->data->zip || o->data->of) {
     module_lower(s, o->data, state, job->check_guards, job->m);
+    job->m->archive = o->data->zip ? zip_retain(o->data->zip) : NULL;
+    job->m->archive_name = o->data->name;
     job->m->samples = o->samples ? mapping_retain(o->samples) : NULL;
     return;
   }

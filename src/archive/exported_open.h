@@ -43,6 +43,9 @@ rush_status exported_open_module(call_ctx *cx, exported_open *o, bool check_guar
 /* Write the program with its state. */
 rush_status exported_open_write(call_ctx *cx, exported_open *o,
                                 const archive_target *to) RUSH_CHECKED;
+/* Make the program over fewer operators (export/decompose.h), with the same state; *out is new. */
+rush_status exported_open_decompose(call_ctx *cx, exported_open *o,
+                                    exported_open **out) RUSH_CHECKED;
 /* Append a line for each rule that the program breaks (export/verify.h). */
 rush_status exported_open_verify(call_ctx *cx, const exported_open *o, const char *dialect,
                                  text_buf *out) RUSH_CHECKED;

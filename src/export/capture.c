@@ -547,7 +547,7 @@ static void describe_program(capture *c)
   p->n_outputs = c->n_outputs;
 }
 
-static capture *capture_new(session *s, const capture_options *options, table *state)
+capture *capture_new(session *s, const capture_options *options, table *state)
 {
   static const capture_options none;
   capture *c = session_new(s, capture);

@@ -20,16 +20,26 @@
 
 #define CAPTURE_MOST_STEPS (1u << 22) /* nodes and trips, each as often as it runs */
 
-typedef struct capture_tensor {
+typedef struct capture_tensor capture_tensor;
+struct capture_tensor {
   fx_node *node;        /* that has it now; NULL: a number that no node needed as a tensor yet */
   const fx_graph *home; /* in which its memory was made; a view has that of its base */
   rush_value number;    /* a symbolic number that it is made of, or None */
   symshape_facts facts;
   bool requires_grad;
+  bool is_wrapped;      /* it is `number` where a tensor is expected, and stays one in nodes */
   bool is_known;        /* a constant of the code: its data may be read */
   rush_tensor *constant; /* whose data these are, while no node has needed it; or NULL */
   bool is_fresh;        /* the code makes it anew with each call: a copy of the constant */
-} capture_tensor;
+  /* Decomposing: a view, which view(view_args) made of the tensor `viewed`; of a list, its item. */
+  const op *view;
+  const rush_value *view_args;
+  uint32_t view_item;
+  bool is_stale;             /* a view of what was written to since */
+  rush_value viewed;
+  capture_tensor *root;      /* of a view: what has the memory */
+  capture_tensor *next_view; /* of a root: its views; of a view: the next */
+};
 
 typedef struct capture_number {
   fx_val_kind kind;      /* FX_VAL_INT, FX_VAL_FLOAT, FX_VAL_BOOL */
@@ -106,6 +116,8 @@ typedef struct capture {
   fx_arg *returned;         /* of the outputs */
   uint32_t n_pending, cap_pending, n_symbols, cap_symbols, n_inputs, cap_inputs, n_written,
     cap_written, n_constants, n_leaves, cap_leaves, n_outputs, cap_outputs;
+  const fx_node *origin;  /* decomposing: the node that new ones come from */
+  bool decomposes;        /* operators of decomposed.def are evaluated */
   capture_branch *branch; /* NULL: g is the program's graph */
   const capture_module *module;
   const capture_frame *frame;
@@ -114,6 +126,8 @@ typedef struct capture {
   uint32_t n_decided, cap_decided;
 } capture;
 
+/* Begin a capture into an empty program.  `state`: see capture_function; NULL: there is none. */
+capture *capture_new(session *s, const capture_options *options, table *state);
 /* Leave the session with RUSH_EUNSUPPORTED. */
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Release the value when the session ends; returns it. */
@@ -176,6 +190,8 @@ static inline bool capture_is_int(rush_value v)
 rush_value capture_int(capture *c, symint e);
 /* Return a number that a node has and that depends on data. */
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n);
+/* Return a float or bool that a node has. */
+rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n);
 /* Return the value without symbolic numbers: each is fixed to what it is now, with a guard. */
 rush_value capture_fix(capture *c, rush_value v);
 /* Return the node that computes a number, or the number, as an argument. */
@@ -190,8 +206,25 @@ void capture_describe(capture *c, fx_number *to, symint value);
 capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim, fx_node *source,
                                    int at, const char *text);
 capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a); /* or NULL */
+/* Fill in all numbers of nodes. */
+void capture_finish_values(capture *c);
 /* Fill in all numbers, the ranges and the guards of the program. */
 void capture_finish_numbers(capture *c);
+
+/* -- decompose.c ------------------------------------------------------------------------------- */
+
+/* True if PyTorch's default table decomposes the operator. */
+bool capture_decomposes(capture *c, const op *o);
+
+/* -- decompose_write.c ------------------------------------------------------------------------- */
+
+/* Note that o(args) made a tensor (of a list: `item`) that shows the memory of another. */
+void capture_note_view(capture *c, rush_value made, const op *o, const rush_value *args,
+                       uint32_t item, rush_value of);
+/* Make the node of a view anew, since what it shows was written to. */
+void capture_refresh(capture *c, capture_tensor *t);
+/* Evaluate an operator that writes to its first argument by one that does not. */
+void capture_write(capture *c, const op *o, const rush_value *args, rush_value *results);
 
 /* -- capture_known.c --------------------------------------------------------------------------- */
 

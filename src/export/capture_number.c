@@ -130,6 +130,11 @@ static const expression *fresh_float(capture *c)
   return y->expr;
 }
 
+rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n)
+{
+  return number_new(c, &(capture_number){.kind = kind, .expr = e, .node = n});
+}
+
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
 {
   fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
@@ -170,7 +175,7 @@ static fx_node *symbol_node(capture *c, const sym_atom *a)
 {
   const capture_symbol *y = capture_symbol_of(c, a);
 
-  if (!y)
+  if (!y || !y->source)
     capture_fail(c, "a size that depends on data is used as a number, but no tensor has it");
   if (y->at < 0)
     return capture_use(c, y->source);
@@ -492,9 +497,8 @@ static void add_range(capture *c, const capture_symbol *y)
   c->p->n_ranges++;
 }
 
-void capture_finish_numbers(capture *c)
+void capture_finish_values(capture *c)
 {
-  const char **guards;
   int64_t hint;
 
   for (uint32_t i = 0; i < c->n_pending; i++) {
@@ -506,6 +510,13 @@ void capture_finish_numbers(capture *c)
     if (!sym_is_const(e))
       to->expr = expression_from_symint(c->s, c->mem, e, expression_of, c);
   }
+}
+
+void capture_finish_numbers(capture *c)
+{
+  const char **guards;
+
+  capture_finish_values(c);
   guards = session_alloc_in(c->s, c->mem,
                             ((size_t)c->env->n_guards + c->n_symbols + 1) * sizeof *guards);
   c->p->guards = guards;

@@ -131,6 +131,8 @@ static str metadata_here(capture *c)
 {
   text_buf *out = session_text(c->s), *part = session_text(c->s);
 
+  if (c->origin)
+    return c->origin->metadata;
   add_frames(c, part, c->frame);
   text_puts(out, "{\"stack_trace\": ");
   json_quote(out, str_of(session_take_text(c->s, part)));
@@ -339,6 +341,10 @@ static fx_node *number_node(capture *c, capture_tensor *t)
 
 static fx_node *node_of_tensor(capture *c, capture_tensor *t)
 {
+  if (t->is_stale)
+    capture_refresh(c, t);
+  if (!t->node && t->constant && c->decomposes)
+    capture_fail(c, "its decomposition has a constant");
   if (!t->node)
     t->node = t->constant ? constant_node(c, t) : number_node(c, t);
   return capture_use(c, t->node);
@@ -421,6 +427,8 @@ fx_arg capture_arg(capture *c, rush_value v, const type *t)
   case RUSH_TAG_NONE:
     return (fx_arg){.kind = FX_NONE};
   case RUSH_TAG_TENSOR:
+    if (v.as.tensor && capture_tensor_of(c, v.as.tensor)->is_wrapped)
+      return capture_arg(c, capture_tensor_of(c, v.as.tensor)->number, NULL);
     return v.as.tensor ? fx_arg_node(node_of_tensor(c, capture_tensor_of(c, v.as.tensor)))
                        : (fx_arg){.kind = FX_NONE};
   case RUSH_TAG_BOOL:
@@ -547,8 +555,8 @@ static void read_argument(capture *c, rush_value v, symshape_arg *out)
   out->n = tensors || ints ? (uint32_t)n : 0;
   if (tensors)
     out->tensors = session_array(c->s, symshape_facts, n);
-  if (ints)
-    out->ints = session_array(c->s, symint, n);
+  if (ints || (is_list && n == 0 && type_is(v.as.list->elem, TYPE_INT)))
+    out->ints = session_array(c->s, symint, n + 1);
   for (size_t i = 0; i < out->n; i++)
     if (ints)
       out->ints[i] = capture_symint(items[i], c->env);
@@ -628,8 +636,9 @@ static void name_sizes(capture *c, const symshape_facts *f, fx_node *n)
   }
 }
 
-/* Make the tensor of a result, which `n` has.  What was written to is the argument itself. */
-static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n)
+/* Make the tensor of a result (of a list: `item`), which `n` has.  What was written to is the
+ * argument itself. */
+static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n, uint32_t item)
 {
   capture *c = r->c;
   const bool is_write = f->flags & SHAPE_ITSELF && f->alias >= 0 &&
@@ -642,6 +651,8 @@ static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n)
     if (f->alias >= 0 && r->args[f->alias].tag == RUSH_TAG_TENSOR) /* a view */
       capture_tensor_of(c, made.as.tensor)->home =
         capture_tensor_of(c, r->args[f->alias].as.tensor)->home;
+    if (c->decomposes && f->alias >= 0 && r->args[f->alias].tag == RUSH_TAG_TENSOR)
+      capture_note_view(c, made, r->o, r->args, item, r->args[f->alias]);
     return made;
   }
   capture_tensor *t = capture_tensor_of(c, r->args[f->alias].as.tensor);
@@ -681,7 +692,7 @@ static rush_value bind_list(recorded *r, uint32_t result, fx_node *of)
   of->val = v;
   while ((f = next_result(r, result)) != NULL) {
     fx_node *n = item_node(c, of, v->n);
-    const rush_value t = bind_tensor(r, f, n);
+    const rush_value t = bind_tensor(r, f, n, v->n);
     items[v->n++] = n->val;
     session_check(c->s, list_append_steal(c->s->cx, l, value_retain(t)));
   }
@@ -697,7 +708,7 @@ static rush_value bind_result(recorded *r, uint32_t i, fx_node *n)
     return bind_list(r, i, n);
   const symshape_facts *f = next_result(r, i);
   if (f && f->dtype != DTYPE_NONE)
-    return bind_tensor(r, f, n);
+    return bind_tensor(r, f, n, 0);
   if (f) {
     n->returns_none = true;
     return value_none();

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/grow.h"
+#include "ops/call/lookup.h"
 #include "ops/call/shape.h"
 #include "passes/passes.h"
 
@@ -47,6 +48,9 @@ void capture_fail(capture *c, const char *fmt, ...)
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
+  if (c->origin)
+    session_fail_status(c->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' (%s) cannot be decomposed: %s",
+                        c->origin->name, c->origin->target, text);
   session_fail_status(c->s, RUSH_EUNSUPPORTED, NULL, NULL, "%s", text);
 }
 
@@ -404,20 +408,39 @@ static rush_value run_fork(evaluation *e, const ir_node *n, const rush_value *ar
   return e->values[ir_block_output(n->blocks[0], 0)->id];
 }
 
+/* True if the operator is replaced by what its body calls. */
+static bool is_entered(capture *c, const op *o)
+{
+  if (c->decomposes && capture_decomposes(c, o))
+    return true;
+  return !op_has_shape(o) && o->family == FAMILY_COMPOSITE;
+}
+
 void capture_op(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
-  function *body;
-  rush_value v;
+  void *body;
 
   if (capture_known(c, o, args, results))
     return;
-  if (op_has_shape(o) || o->family != FAMILY_COMPOSITE) {
+  if (c->decomposes && schema_is_mutable(o->schema)) {
+    capture_write(c, o, args, results);
+    return;
+  }
+  if (!is_entered(c, o)) {
     capture_record(c, o, args, results);
     return;
   }
-  session_check(c->s, op_prepare_body(c->s->cx, o));
-  body = atomic_load_explicit(&((op *)(uintptr_t)o)->body, memory_order_acquire);
-  v = capture_call(c, body, args, o->schema->n_args);
+  session_check(c->s, op_decomposition(c->s->cx, o, &body));
+  const op *same =
+    body ? NULL : session_op_find(c->s, op_synonym_of(o), str_of(o->schema->overload));
+  if (same && same != o && same->schema->n_args == o->schema->n_args) {
+    capture_op(c, same, args, results);
+    return;
+  }
+  if (!body)
+    capture_fail(c, "%s%s%s has no decomposition here", o->schema->name,
+                 *o->schema->overload ? "." : "", o->schema->overload);
+  const rush_value v = capture_call(c, body, args, o->schema->n_args);
   if (o->schema->n_returns == 1)
     results[0] = v;
   else

@@ -175,49 +175,55 @@ static ir_value *value_of(lowering *lo, const fx_node *n)
   return v;
 }
 
-static rush_value text_value(lowering *lo, const fx_arg *a)
-{
-  rush_value v;
-
-  session_check(lo->s, string_new(lo->s->cx, a->as.text, a->n, &v));
-  return v;
-}
-
 static rush_value device_value(const fx_arg *a)
 {
   const char *colon = strchr(a->as.text, ':');
-  const bool is_cpu = strncmp(a->as.text, "cpu", 3) == 0 && (a->n == 3 || colon == a->as.text + 3);
+  const bool is_cpu =
+    strncmp(a->as.text, "cpu", 3) == 0 && (!a->as.text[3] || colon == a->as.text + 3);
 
   return value_device(is_cpu ? 0 : 1, colon ? atoi(colon + 1) : -1);
+}
+
+bool exported_plain(session *s, const fx_arg *a, rush_value *out)
+{
+  *out = value_none();
+  switch (a->kind) {
+  case FX_NONE:
+    return true;
+  case FX_FLOAT:
+    *out = value_float(a->as.f);
+    return true;
+  case FX_BOOL:
+    *out = value_bool(a->as.b);
+    return true;
+  case FX_COMPLEX:
+    session_check(s, complex_new(s->cx, a->as.complex[0], a->as.complex[1], out));
+    return true;
+  case FX_STRING:
+  case FX_OPERATOR:
+    session_check(s, string_new(s->cx, a->as.text, a->n, out));
+    return true;
+  case FX_DEVICE:
+    *out = device_value(a);
+    return true;
+  case FX_INT:
+  case FX_DTYPE:
+  case FX_LAYOUT:
+  case FX_MEMORY_FORMAT:
+    *out = value_int(a->as.i);
+    return true;
+  default:
+    return false;
+  }
 }
 
 rush_value lower_plain(lowering *lo, const fx_arg *a)
 {
   rush_value v;
 
-  switch (a->kind) {
-  case FX_NONE:
-    return value_none();
-  case FX_FLOAT:
-    return value_float(a->as.f);
-  case FX_BOOL:
-    return value_bool(a->as.b);
-  case FX_COMPLEX:
-    session_check(lo->s, complex_new(lo->s->cx, a->as.complex[0], a->as.complex[1], &v));
-    return v;
-  case FX_STRING:
-  case FX_OPERATOR:
-    return text_value(lo, a);
-  case FX_DEVICE:
-    return device_value(a);
-  case FX_INT:
-  case FX_DTYPE:
-  case FX_LAYOUT:
-  case FX_MEMORY_FORMAT:
-    return value_int(a->as.i);
-  default:
+  if (!exported_plain(lo->s, a, &v))
     lower_fail(lo, "an argument of this kind is not supported: a dict");
-  }
+  return v;
 }
 
 ir_value *lower_custom_object(lowering *lo, const char *name)

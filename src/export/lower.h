@@ -12,4 +12,8 @@
 exported *exported_lower(session *s, const exported_program *data, const table *state, program *p,
                          rush_value *self);
 
+/* Convert an argument that names no node and is no list to a value, new; returns false for a dict
+ * or an object. */
+bool exported_plain(session *s, const fx_arg *a, rush_value *out_new);
+
 #endif

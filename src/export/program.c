@@ -28,6 +28,7 @@ void exported_program_release(exported_program *p)
   context *c = p->ctx;
 
   fx_graph_free(p->graph);
+  exported_program_release(p->of);
   mapping_release(p->text);
   zip_release(p->zip);
   arena_free(&p->mem);

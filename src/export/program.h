@@ -94,6 +94,7 @@ typedef struct exported_program {
   context *ctx; /* retained */
   arena mem;
   zip_archive *zip; /* retained: metadata points into it; NULL: made here */
+  struct exported_program *of; /* retained: it has parts of this one; NULL: none */
   mapping *text;    /* retained: the bytes of models/NAME.json */
   const char *name;  /* of the program in its archive */
   const char *place; /* "FILE: models/NAME.json", for errors */

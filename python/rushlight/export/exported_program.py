@@ -295,6 +295,13 @@ class ExportedProgram:
         kind = rushlight._module_class()  # type: ignore[attr-defined]
         return self._handle.module(kind, check_guards)
 
+    def run_decompositions(self, decomp_table: dict[Any, Any] | None = None) -> ExportedProgram:
+        """Return the program over fewer operators, without those that torch's default table
+        decomposes; its dialect is ATEN. Other tables are refused."""
+        if decomp_table is not None:
+            raise NotImplementedError("run_decompositions takes torch's default table only")
+        return ExportedProgram(self._handle.decompose())
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Unable to call ExportedProgram directly. "

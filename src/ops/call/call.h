@@ -156,6 +156,7 @@ struct op {
   const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
   const rush_op_def *outside; /* registered at run time, or NULL */
   _Atomic(void *) body;      /* composites: the compiled function, published once */
+  _Atomic(void *) core;      /* the compiled decomposition, likewise */
   _Atomic(void *) gradients; /* ops/call/gradient.h, built at first use */
   context *ctx;
 };
@@ -178,6 +179,9 @@ bool op_is_runnable(const op *o);
 rush_status op_prepare(call_ctx *cx, const op *o) RUSH_CHECKED;
 /* Compile the body of an operator that has one, even if it has a kernel. */
 rush_status op_prepare_body(call_ctx *cx, const op *o) RUSH_CHECKED;
+/* Get the function that does what the operator does by simpler ones: its decomposition or body;
+ * NULL if it has neither.  Compiled at first use. */
+rush_status op_decomposition(call_ctx *cx, const op *o, void **function) RUSH_CHECKED;
 
 /* Call an in-place or out= variant through its base, whatever its family. */
 rush_status call_through_base(rush_call *call) RUSH_CHECKED;

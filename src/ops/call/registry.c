@@ -717,9 +717,11 @@ const char *session_op_known_body(session *s, const struct op_known *k)
   return text;
 }
 
-rush_status op_prepare_body(call_ctx *cx, const op *o)
+/* Compile a text of the operator once: its body or its decomposition, which *function becomes. */
+static rush_status prepare_text(call_ctx *cx, const op *o, uint32_t text_at,
+                                _Atomic(void *) *function)
 {
-  if (atomic_load_explicit(&o->body, memory_order_acquire))
+  if (atomic_load_explicit(function, memory_order_acquire))
     return RUSH_OK;
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   registry *r = registry_of(o->ctx);
@@ -728,15 +730,33 @@ rush_status op_prepare_body(call_ctx *cx, const op *o)
                             o->schema->name);
   rush_status st = RUSH_OK;
   TRY(mutex_wait(cx, &r->prepare_lock));
-  if (!atomic_load_explicit(&o->body, memory_order_acquire)) {
-    void *function = NULL;
-    const char *text = body_text(r, o->row->body);
-    st = text ? rt->compile(cx, o, text, &function) : call_nomem(cx);
+  if (!atomic_load_explicit(function, memory_order_acquire)) {
+    void *made = NULL;
+    const char *text = body_text(r, text_at);
+    st = text ? rt->compile(cx, o, text, &made) : call_nomem(cx);
     if (st == RUSH_OK)
-      atomic_store_explicit(&((op *)(uintptr_t)o)->body, function, memory_order_release);
+      atomic_store_explicit(function, made, memory_order_release);
   }
   mutex_unlock(&r->prepare_lock);
   return st;
+}
+
+rush_status op_prepare_body(call_ctx *cx, const op *o)
+{
+  return prepare_text(cx, o, o->row->body, &((op *)(uintptr_t)o)->body);
+}
+
+rush_status op_decomposition(call_ctx *cx, const op *o, void **function)
+{
+  op *own = (op *)(uintptr_t)o;
+
+  *function = NULL;
+  if (!o->row || !(o->row->core || o->row->body))
+    return RUSH_OK;
+  _Atomic(void *) *at = o->row->core ? &own->core : &own->body;
+  TRY(prepare_text(cx, o, o->row->core ? o->row->core : o->row->body, at));
+  *function = atomic_load_explicit(at, memory_order_acquire);
+  return RUSH_OK;
 }
 
 rush_status op_prepare(call_ctx *cx, const op *o)

@@ -263,6 +263,7 @@ class Row:
         self.shape = 0
         self.reuse = 0  # bit i: result 0 may take the buffer of argument i
         self.sparse: Any = None  # the kernel for sparse arguments; True: its own
+        self.core: str | None = None  # TorchScript over fewer operators (decompose.py)
 
     @property
     def implied(self) -> Family:
@@ -283,6 +284,7 @@ class Table:
         self.gradients = gen_grad.Texts()
         self.late_grads: list[Any] = []
         self.late_sparse: list[tuple[str, str, Any]] = []
+        self.late_core: list[tuple[str, str, str]] = []
         self.written: dict[str, dict[str, str]] = {}
         self.late_known: list[tuple[str, str, dict[str, Any]]] = []
         self.synonyms: dict[str, str] = {}
@@ -550,6 +552,11 @@ class Table:
             if not row or row.base:
                 raise TableError(where, f"{full} has no entry of its own")
             self.set_sparse(row, where, kernel)
+        for full, where, text in self.late_core:
+            row = self.rows.get(self.find(full, where).full)
+            if not row or row.core or row.base:
+                raise TableError(where, f"{full} has no entry, or a decomposition already")
+            row.core = text
         for full, where, keys in self.late_known:
             self.set_known(full, where, keys)
         left = dict(self.written)
@@ -678,6 +685,10 @@ def read_tables(table: Any, paths: list[str]) -> None:
                 for name in names.split()
             ]
 
+        def decompose(names: str, text: str, shown: str = shown) -> None:
+            where = f"{shown}:{sys._getframe(1).f_lineno}"
+            table.late_core += [(f"aten::{name}", where, text) for name in names.split()]
+
         def known(names: str, shown: str = shown, **keys: Any) -> None:
             where = f"{shown}:{sys._getframe(1).f_lineno}"
             if not keys or not set(keys) <= KNOWN:
@@ -707,6 +718,7 @@ def read_tables(table: Any, paths: list[str]) -> None:
                     "grad": grad,
                     "written": written,
                     "sparse": sparse,
+                    "decompose": decompose,
                     "known": known,
                     "name": name,
                     "registered": table.schemas.__contains__,
@@ -836,7 +848,8 @@ class Bodies:
         self.offsets: dict[str, int] = {"": 0}
         self.blocks = [b"\0"]  # offset 0: no body
         sorted_rows = sorted(rows, key=lambda r: (r.group or "", r.schema.full))
-        for body in [*(row.body for row in sorted_rows), *more]:
+        cores = (row.core for row in sorted_rows)
+        for body in [*(row.body for row in sorted_rows), *more, *cores]:
             if body and body not in self.offsets:
                 data = body.encode() + b"\0"
                 if len(self.blocks[-1]) + len(data) > self.BLOCK:
@@ -884,8 +897,9 @@ def write_rows(
                 f".effects = {' | '.join(effects) or '0'},\n"
                 f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
                 f".point = {table.points.index(row.point) if row.point else -1}, "
-                f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = "
-                f"{row.grad},\n"
+                f".body = {bodies.offsets[row.body or '']}, "
+                f".core = {bodies.offsets[row.core or '']}, "
+                f".group = {pool.at(row.group)}, .grad = {row.grad},\n"
                 f"    .kernel = {kernels[row.kernel]}, .compute = {kernels[row.compute]}, "
                 f".reuse = {row.reuse}, .sparse = "
                 f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} "

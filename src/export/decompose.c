@@ -1,0 +1,649 @@
+/* export/decompose.c -- exported programs over fewer operators: see decompose.h.
+ *
+ * A node is either copied, with arguments in their new places, or evaluated by the recorder of
+ * captures (capture_int.h), whose nodes get the metadata of the one that they come from.  A copied
+ * node's result is what the program says of it (`val`); no shape rule is asked, so that operators
+ * that are not known here are copied, too.
+ *
+ * Sizes: each symbol of the program is a symbol of the capture, of the same name, range and hint;
+ * an expression that has no normal form is a symbol of its own. */
+#include "export/decompose.h"
+
+#include "base/grow.h"
+#include "export/capture_int.h"
+#include "export/lower.h"
+#include "ops/call/lookup.h"
+#include "ops/call/shape.h"
+#include "ops/table/op_keys.h"
+
+typedef struct decomposed_items {
+  const rush_value *items;
+  uint32_t n;
+} decomposed_items;
+
+typedef struct decomposed_graph { /* a graph being decomposed */
+  const fx_graph *from;
+  rush_value *values;  /* of each node of `from` that was evaluated; unset: none */
+  fx_node **nodes;     /* the copies of the others */
+  decomposed_items *items; /* of evaluated nodes that have several results */
+} decomposed_graph;
+
+typedef struct decomposition {
+  capture *c;
+  const exported_program *from;
+  decomposed_graph *at;
+  const fx_node *node; /* being decomposed */
+  bool has_writes;     /* the program has in-place operators */
+  decomposed_graph *outermost;
+  table symbols;       /* name, or text of an expression -> symint */
+  table hints;         /* name of a symbol -> fx_number */
+} decomposition;
+
+/* One text, "\naten::a\naten::b\n": an array of pointers would cost a relocation for each. */
+static const char decomposed_operators[] = "\n"
+#define DECOMPOSED(name) name "\n"
+#include "export/decomposed.def"
+#undef DECOMPOSED
+  ;
+
+bool capture_decomposes(capture *c, const op *o)
+{
+  const schema *sc = o->schema;
+  const char *dot = *sc->overload ? "." : "";
+
+  return strstr(decomposed_operators,
+                session_printf(c->s, "\n%s%s%s\n", sc->name, dot, sc->overload)) != NULL;
+}
+
+/* -- Symbolic numbers -------------------------------------------------------------------------- */
+
+static void note_hint(decomposition *d, const fx_number *n)
+{
+  const expression *e = n->expr;
+
+  if (e && e->kind == EXPRESSION_SYMBOL && n->has_value && !table_get(&d->hints, e->name))
+    session_table_put(d->c->s, &d->hints, e->name, (void *)(uintptr_t)n);
+}
+
+/* Note the hints of symbols in what is known of the program's inputs. */
+static void note_hints(decomposition *d)
+{
+  for (const fx_node *n = d->from->graph->first; n; n = n->next) {
+    if (n->op != FX_PLACEHOLDER || !n->val)
+      continue;
+    if (n->val->kind == FX_VAL_INT)
+      note_hint(d, n->val->as.number);
+    for (uint32_t i = 0; n->val->kind == FX_VAL_TENSOR && i < n->val->as.tensor->n_dims; i++)
+      note_hint(d, &n->val->as.tensor->sizes[i]);
+  }
+}
+
+static bool has_writes(session *s, const fx_graph *g)
+{
+  bool found = false;
+
+  session_enter(s);
+  for (const fx_node *n = g->first; n && !found; n = n->next) {
+    const op *o = n->op == FX_CALL_FUNCTION ? session_op_of_target(s, str_of(n->target)) : NULL;
+    found = o && (schema_is_mutable(o->schema) || o->name_key == OPN_BATCH_NORM);
+  }
+  for (uint32_t i = 0; i < g->n_subgraphs && !found; i++)
+    found = has_writes(s, g->subgraphs[i].graph);
+  session_leave(s);
+  return found;
+}
+
+static const exported_bounds *bounds_of(const decomposition *d, str name)
+{
+  for (uint32_t i = 0; i < d->from->n_ranges; i++)
+    if (str_eq(d->from->ranges[i].text, name))
+      return &d->from->ranges[i];
+  return NULL;
+}
+
+/* Make a symbol that prints as `e`, whose text is `name`. */
+static symint symbol_new(decomposition *d, str name, const expression *e, const fx_number *hint)
+{
+  const exported_bounds *b = bounds_of(d, name);
+  const int64_t lo = b && b->has_min ? b->min : SYM_NEG_INF,
+                hi = b && b->has_max ? b->max : SYM_INF;
+  sym_env *env = d->c->env;
+  symint made;
+
+  if (hint) {
+    made = sym_new(env, hint->value.i, lo);
+    made->terms[0].atoms[0]->hi = hi;
+  } else {
+    made = sym_fresh(env, lo, hi);
+  }
+  capture_symbol_add(d->c, made, NULL, NULL, -1, NULL)->expr = e;
+  session_table_put(d->c->s, &d->symbols, name, (void *)(uintptr_t)made);
+  return made;
+}
+
+static symint symbol_named(void *arg, const expression *symbol)
+{
+  decomposition *d = arg;
+  const symint known = table_get(&d->symbols, symbol->name);
+
+  return known ? known : symbol_new(d, symbol->name, symbol, table_get(&d->hints, symbol->name));
+}
+
+static symint symint_of(decomposition *d, const fx_number *n)
+{
+  capture *c = d->c;
+
+  if (!n->expr)
+    return sym_const(c->env, n->value.i);
+  const symint e = expression_to_symint(c->env, n->expr, symbol_named, d);
+  if (e)
+    return e;
+  text_buf *out = session_text(c->s);
+  expression_print(c->s, out, n->expr);
+  const str text = str_of(session_take_text(c->s, out));
+  const symint known = table_get(&d->symbols, text);
+  return known ? known : symbol_new(d, text, n->expr, n->has_value ? n : NULL);
+}
+
+/* Where the number is a symbol that no node of this graph has yet: node n has it, as size `at`, or
+ * (-1) it is the number. */
+static void note_source(decomposition *d, symint e, fx_node *n, int at)
+{
+  const sym_term *t = e->n_terms == 1 && e->k == 0 ? &e->terms[0] : NULL;
+
+  if (!t || t->coef != 1 || t->degree != 1 || t->atoms[0]->kind != SYM_SYMBOL)
+    return;
+  capture_symbol *y = capture_symbol_of(d->c, t->atoms[0]);
+  if (y && !y->source) {
+    y->source = n;
+    y->at = at;
+  }
+}
+
+/* -- Values ------------------------------------------------------------------------------------ */
+
+static symshape_facts facts_of_val(decomposition *d, const fx_tensor *t)
+{
+  symshape_facts f = {.dtype = (int16_t)t->dtype, .n_dims = (int)t->n_dims, .alias = -1};
+
+  if (t->n_dims > TENSOR_MAX_DIMS || t->n_strides != t->n_dims)
+    capture_fail(d->c, "'%s' has no strides, or more dimensions than %d", d->node->name,
+                 TENSOR_MAX_DIMS);
+  f.sizes = session_array(d->c->s, symint, 2 * (size_t)t->n_dims + 1);
+  f.strides = f.sizes + t->n_dims;
+  for (uint32_t i = 0; i < t->n_dims; i++) {
+    f.sizes[i] = symint_of(d, &t->sizes[i]);
+    f.strides[i] = symint_of(d, &t->strides[i]);
+  }
+  f.offset = symint_of(d, &t->offset);
+  return f;
+}
+
+static rush_value plain(decomposition *d, const fx_arg *a)
+{
+  rush_value v;
+
+  if (!exported_plain(d->c->s, a, &v))
+    capture_fail(d->c, "'%s' has an argument that is a dict or an object", d->node->name);
+  return capture_hold(d->c, v);
+}
+
+/* Return what a new node's result is in the capture, by what is known of it. */
+static rush_value value_of_val(decomposition *d, fx_node *n, const fx_val *v)
+{
+  capture *c = d->c;
+
+  switch (v->kind) {
+  case FX_VAL_TENSOR: {
+    const symshape_facts f = facts_of_val(d, v->as.tensor);
+    for (int i = 0; i < f.n_dims; i++)
+      note_source(d, f.sizes[i], n, i);
+    return capture_tensor_new(c, n, &f, v->as.tensor->requires_grad);
+  }
+  case FX_VAL_INT: {
+    const symint e = symint_of(d, v->as.number);
+    note_source(d, e, n, -1);
+    if (!table_get(c->number_nodes, address_key(e)))
+      session_table_put(c->s, c->number_nodes, address_key(e), n);
+    return capture_int(c, e);
+  }
+  case FX_VAL_FLOAT:
+  case FX_VAL_BOOL:
+    return capture_number_by_node(c, v->kind, v->as.number->expr, n);
+  case FX_VAL_CONSTANT:
+    return plain(d, &v->as.constant);
+  default:
+    return value_unset();
+  }
+}
+
+static rush_value value_of_arg(decomposition *d, const fx_arg *a, const type *t);
+
+static rush_value list_value(decomposition *d, const fx_arg *a, const type *t)
+{
+  session *s = d->c->s;
+  const type *item = t && t->kind == TYPE_LIST ? type_elem(t) : NULL;
+  rush_list *l;
+
+  session_check(s, list_new(s->cx, item ? item : type_simple(TYPE_ANY), a->n, &l));
+  const rush_value v = capture_hold(d->c, value_heap_steal(RUSH_TAG_LIST, l));
+  session_enter(s);
+  for (uint32_t i = 0; i < a->n; i++)
+    session_check(s, list_append_steal(s->cx, l,
+                                       value_retain(value_of_arg(d, &a->as.items[i], item))));
+  session_leave(s);
+  return v;
+}
+
+/* Return a number as a tensor that prints as the number. */
+static rush_value wrapped_number(decomposition *d, rush_value number)
+{
+  const int dtype = number.tag == RUSH_TAG_BOOL  ? RUSH_BOOL
+                    : number.tag == RUSH_TAG_INT ? RUSH_INT64
+                    : number.tag == RUSH_TAG_FLOAT
+                      ? RUSH_FLOAT64
+                      : RUSH_COMPLEX128;
+  capture *c = d->c;
+  const symshape_facts f = {.dtype = (int16_t)dtype,
+                            .flags = SHAPE_WRAPPED,
+                            .alias = -1,
+                            .offset = sym_const(c->env, 0)};
+  const rush_value v = capture_tensor_new(c, NULL, &f, false);
+  capture_tensor *t = capture_tensor_of(c, v.as.tensor);
+
+  t->number = number;
+  t->is_wrapped = true;
+  return v;
+}
+
+/* Convert a value to a parameter's type: numbers to tensors or floats, one number to a list. */
+static rush_value converted(decomposition *d, rush_value v, const type *t)
+{
+  session *s = d->c->s;
+  const bool is_number = v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT ||
+                         v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_COMPLEX;
+  rush_list *l;
+
+  while (t && t->kind == TYPE_OPTIONAL)
+    t = type_elem(t);
+  if (!t || !is_number)
+    return v;
+  if (t->kind == TYPE_TENSOR)
+    return wrapped_number(d, v);
+  if (t->kind == TYPE_FLOAT && v.tag == RUSH_TAG_INT)
+    return value_float((double)v.as.i);
+  if (t->kind != TYPE_LIST)
+    return v;
+  session_check(s, list_new(s->cx, type_elem(t), 1, &l));
+  const rush_value made = capture_hold(d->c, value_heap_steal(RUSH_TAG_LIST, l));
+  session_check(s, list_append_steal(s->cx, l, value_retain(converted(d, v, type_elem(t)))));
+  return made;
+}
+
+/* Return an argument's value; `t`: the parameter's type, or NULL. */
+static rush_value value_of_arg(decomposition *d, const fx_arg *a, const type *t)
+{
+  while (t && t->kind == TYPE_OPTIONAL)
+    t = type_elem(t);
+  if (a->kind == FX_LIST || a->kind == FX_TUPLE)
+    return list_value(d, a, t);
+  if (a->kind != FX_NODE)
+    return converted(d, plain(d, a), t);
+  const rush_value v = d->at->values[a->as.node->index];
+  if (v.tag == RUSH_TAG_UNSET)
+    capture_fail(d->c, "'%s' is given '%s', which is neither a tensor nor a number", d->node->name,
+                 a->as.node->name);
+  return converted(d, v, t);
+}
+
+/* -- Copies ------------------------------------------------------------------------------------ */
+
+static fx_arg copied_arg(decomposition *d, const fx_arg *a)
+{
+  capture *c = d->c;
+  fx_arg out = *a;
+
+  if (a->kind == FX_NODE) {
+    const rush_value v = d->at->values[a->as.node->index];
+    fx_node *n = d->at->nodes[a->as.node->index];
+    return n && v.tag != RUSH_TAG_TENSOR ? fx_arg_node(n) : capture_arg(c, v, NULL);
+  }
+  session_enter(c->s);
+  if (a->kind == FX_LIST || a->kind == FX_TUPLE) {
+    fx_arg *items = session_alloc_in(c->s, c->mem, ((size_t)a->n + 1) * sizeof *items);
+    for (uint32_t i = 0; i < a->n; i++)
+      items[i] = copied_arg(d, &a->as.items[i]);
+    out.as.items = items;
+  } else if (a->kind == FX_DICT) {
+    fx_named *items = session_alloc_in(c->s, c->mem, ((size_t)a->n + 1) * sizeof *items);
+    for (uint32_t i = 0; i < a->n; i++)
+      items[i] = (fx_named){a->as.named[i].name, copied_arg(d, &a->as.named[i].arg)};
+    out.as.named = items;
+  }
+  session_leave(c->s);
+  return out;
+}
+
+/* Copy a node; its result is what is known of it. */
+static void copy_node(decomposition *d, const fx_node *n)
+{
+  capture *c = d->c;
+  fx_arg *args = session_alloc_in(c->s, c->mem, ((size_t)n->n_args + 1) * sizeof *args);
+  fx_named *kwargs = session_alloc_in(c->s, c->mem, ((size_t)n->n_kwargs + 1) * sizeof *kwargs);
+
+  for (uint32_t i = 0; i < n->n_args; i++)
+    args[i] = copied_arg(d, &n->args[i]);
+  for (uint32_t i = 0; i < n->n_kwargs; i++)
+    kwargs[i] = (fx_named){n->kwargs[i].name, copied_arg(d, &n->kwargs[i].arg)};
+  const bool is_item =
+    n->op == FX_CALL_FUNCTION && strcmp(n->target, "torch.ops.aten.item.default") == 0;
+  const char *target = is_item ? "torch.ops.aten._local_scalar_dense.default" : n->target;
+  fx_node *to = fx_node_new(c->s, c->g, n->op, target, n->name);
+  to->args = args;
+  to->n_args = n->n_args;
+  to->kwargs = kwargs;
+  to->n_kwargs = n->n_kwargs;
+  to->val = n->val;
+  to->metadata = n->metadata;
+  to->arg_names = n->arg_names;
+  to->unknown = n->unknown;
+  to->returns_none = n->returns_none;
+  if (n->op == FX_PLACEHOLDER) /* the signature has its name, which may be one that is avoided */
+    to->name = n->name;
+  d->at->nodes[n->index] = to;
+  d->at->values[n->index] = n->val ? value_of_val(d, to, n->val) : value_unset();
+}
+
+/* -- Evaluated nodes --------------------------------------------------------------------------- */
+
+static rush_value *bound_arguments(decomposition *d, const fx_node *n, const schema *sc)
+{
+  rush_value *args = session_array(d->c->s, rush_value, (size_t)sc->n_args + 1);
+  bool *given = session_array(d->c->s, bool, (size_t)sc->n_args + 1);
+
+  for (uint32_t i = 0; i < n->n_args + n->n_kwargs; i++) {
+    const bool is_named = i >= n->n_args;
+    const fx_named *named = is_named ? &n->kwargs[i - n->n_args] : NULL;
+    const int at = is_named ? schema_arg_index(sc, named->name) : (int)i;
+    if (at < 0 || (uint32_t)at >= sc->n_args || given[at])
+      capture_fail(d->c, "'%s' has an argument that %s does not take, or twice", n->name,
+                   sc->name);
+    args[at] = value_of_arg(d, is_named ? &named->arg : &n->args[i], sc->args[at].type);
+    given[at] = true;
+  }
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    if (!given[i] && !sc->args[i].has_default)
+      capture_fail(d->c, "'%s' misses the argument '%s' of %s", n->name, sc->args[i].name,
+                   sc->name);
+    if (!given[i])
+      args[i] = sc->args[i].default_value;
+  }
+  return args;
+}
+
+static void evaluate(decomposition *d, const fx_node *n, const op *o)
+{
+  const schema *sc = o->schema;
+  const rush_value *args = bound_arguments(d, n, sc);
+  rush_value *results = session_array(d->c->s, rush_value, (size_t)sc->n_returns + 1);
+
+  for (uint32_t i = 0; i < sc->n_returns; i++)
+    results[i] = value_none();
+  capture_op(d->c, o, args, results);
+  d->at->values[n->index] = sc->n_returns == 1 ? results[0] : value_unset();
+  if (sc->n_returns == 1 && results[0].tag == RUSH_TAG_LIST)
+    d->at->items[n->index] =
+      (decomposed_items){results[0].as.list->items, (uint32_t)results[0].as.list->n};
+  else if (sc->n_returns > 1)
+    d->at->items[n->index] = (decomposed_items){results, sc->n_returns};
+}
+
+static void take_item(decomposition *d, const fx_node *n)
+{
+  const bool is_item =
+    n->n_args == 2 && n->args[0].kind == FX_NODE && n->args[1].kind == FX_INT;
+  const decomposed_items *of = is_item ? &d->at->items[n->args[0].as.node->index] : NULL;
+
+  if (!of || !of->items)
+    copy_node(d, n);
+  else if (n->args[1].as.i < 0 || n->args[1].as.i >= of->n)
+    capture_fail(d->c, "'%s' is result %lld of '%s', which has %u", n->name,
+                 (long long)n->args[1].as.i, n->args[0].as.node->name, of->n);
+  else
+    d->at->values[n->index] = of->items[n->args[1].as.i];
+}
+
+/* True if the node is not simply copied; of views it has to be known what they show if the program
+ * writes to tensors. */
+static bool is_evaluated(const decomposition *d, const fx_node *n, const op *o)
+{
+  if (n->val && n->val->kind != FX_VAL_TENSOR && n->val->kind != FX_VAL_LIST)
+    return false;
+  return schema_is_mutable(o->schema) || capture_decomposes(d->c, o) ||
+         (d->has_writes && o->family == FAMILY_VIEW && op_has_shape(o));
+}
+
+static void decompose_call(decomposition *d, const fx_node *n)
+{
+  const op *o = session_op_of_target(d->c->s, str_of(n->target));
+
+  if (strcmp(n->target, "_operator.getitem") == 0)
+    take_item(d, n);
+  else if (o && is_evaluated(d, n, o))
+    evaluate(d, n, o);
+  else
+    copy_node(d, n);
+}
+
+/* -- Graphs ------------------------------------------------------------------------------------ */
+
+static void decompose_nodes(decomposition *d)
+{
+  capture *c = d->c;
+
+  for (const fx_node *n = d->at->from->first; n; n = n->next) {
+    session_poll(c->s);
+    d->node = c->origin = n;
+    if (n->op == FX_CALL_FUNCTION)
+      decompose_call(d, n);
+    else
+      copy_node(d, n);
+  }
+}
+
+static fx_graph *decompose_graph(decomposition *d, const fx_graph *from);
+
+/* Decompose the graphs of higher-order operators.  Symbols have other nodes in them. */
+static void decompose_inner(decomposition *d, const fx_graph *from, fx_graph *to)
+{
+  capture *c = d->c;
+  table *numbers = c->number_nodes;
+  decomposed_graph *at = d->at;
+
+  for (uint32_t i = 0; i < from->n_subgraphs; i++) {
+    c->number_nodes = session_new(c->s, table);
+    session_table_init(c->s, c->number_nodes);
+    for (uint32_t k = 0; k < c->n_symbols; k++)
+      c->symbols[k].source = NULL;
+    fx_graph *inner = decompose_graph(d, from->subgraphs[i].graph);
+    fx_graph_add_subgraph(c->s, to, from->subgraphs[i].name, session_keep(c->s, inner));
+  }
+  c->number_nodes = numbers;
+  d->at = at;
+}
+
+static fx_graph *decompose_graph(decomposition *d, const fx_graph *from)
+{
+  capture *c = d->c;
+  fx_graph *outer = c->g, *g = outer && c->p->graph == outer && !outer->first
+                                  ? outer
+                                  : fx_graph_new(c->s, c->mem);
+  decomposed_graph *at = session_new(c->s, decomposed_graph);
+
+  session_enter(c->s);
+  *at = (decomposed_graph){.from = from,
+                           .values = session_array(c->s, rush_value, (size_t)from->n_nodes + 1),
+                           .nodes = session_array(c->s, fx_node *, (size_t)from->n_nodes + 1),
+                           .items =
+                             session_array(c->s, decomposed_items, (size_t)from->n_nodes + 1)};
+  d->at = at;
+  d->outermost = d->outermost ? d->outermost : at;
+  c->g = g;
+  decompose_nodes(d);
+  decompose_inner(d, from, g);
+  g->unknown = from->unknown;
+  fx_graph_count_users(c->s, g);
+  c->g = outer;
+  d->at = at;
+  session_leave(c->s);
+  return g;
+}
+
+/* -- The program ------------------------------------------------------------------------------- */
+
+/* Return how the signature names a write to an input, or -1: such an input is not written to. */
+static int mutation_of(const program_input *in)
+{
+  return in->kind == INPUT_PARAMETER ? (int)EXPORTED_PARAMETER_MUTATION
+         : in->kind == INPUT_BUFFER  ? (int)EXPORTED_BUFFER_MUTATION
+         : in->kind == INPUT_USER    ? (int)EXPORTED_USER_INPUT_MUTATION
+                                     : -1;
+}
+
+static bool is_written_already(const decomposition *d, const char *target)
+{
+  for (uint32_t i = 0; i < d->from->n_outputs; i++)
+    if (d->from->outputs[i].target && strcmp(d->from->outputs[i].target, target) == 0)
+      return true;
+  return false;
+}
+
+/* Add an output for each input that was written to, in the order of inputs. */
+static void add_mutations(decomposition *d, fx_arg *items)
+{
+  exported_program *p = d->c->p;
+  const decomposed_graph *g = d->outermost;
+  uint32_t at = 0;
+
+  for (const fx_node *n = d->from->graph->first; n; n = n->next) {
+    if (n->op != FX_PLACEHOLDER || at >= p->n_inputs)
+      continue;
+    const program_input *in = &p->inputs[at++];
+    const rush_value v = g->values[n->index];
+    fx_node *now = v.tag == RUSH_TAG_TENSOR ? capture_arg(d->c, v, NULL).as.node : NULL;
+    const char *target = in->kind == INPUT_USER ? in->arg.name : in->target;
+    if (!now || now == g->nodes[n->index] || is_written_already(d, target))
+      continue;
+    if (mutation_of(in) < 0)
+      capture_fail(d->c, "it writes to '%s', a constant", target);
+    items[p->n_outputs] = fx_arg_node(now);
+    p->outputs[p->n_outputs++] = (program_output){.kind = (exported_output_kind)mutation_of(in),
+                                                  .arg = {.kind = ARG_TENSOR, .name = now->name},
+                                                  .target = target};
+  }
+}
+
+/* Name the outputs by the nodes that have them now, mutations first. */
+static void set_outputs(decomposition *d)
+{
+  capture *c = d->c;
+  exported_program *p = c->p;
+  fx_node *out = p->graph->last;
+  const uint32_t n = d->from->n_outputs, most = n + p->n_inputs + 1;
+  fx_arg *items = session_alloc_in(c->s, c->mem, most * sizeof *items),
+         *all = session_alloc_in(c->s, c->mem, sizeof *all);
+
+  if (out->n_args != 1 || (out->args->kind != FX_TUPLE && out->args->kind != FX_LIST) ||
+      out->args->n != n)
+    capture_fail(c, "its outputs are not those of its signature");
+  p->n_outputs = 0;
+  p->outputs = session_alloc_in(c->s, c->mem, most * sizeof *p->outputs);
+  add_mutations(d, items);
+  for (uint32_t i = 0; i < n; i++) {
+    const fx_arg a = items[p->n_outputs] = out->args->as.items[i];
+    p->outputs[p->n_outputs] = d->from->outputs[i];
+    if (a.kind == FX_NODE)
+      p->outputs[p->n_outputs].arg.name = a.as.node->name;
+    p->n_outputs++;
+  }
+  *all = (fx_arg){.kind = FX_TUPLE, .n = p->n_outputs, .as.items = items};
+  out->args = all;
+  fx_graph_count_users(c->s, p->graph);
+}
+
+/* Keep the entries of modules; what they say of nodes goes, except of the program itself. */
+static void set_calls(decomposition *d)
+{
+  exported_program *p = d->c->p;
+
+  p->calls = session_alloc_in(d->c->s, d->c->mem, ((size_t)p->n_calls + 1) * sizeof *p->calls);
+  for (uint32_t i = 0; i < p->n_calls; i++) {
+    p->calls[i] = d->from->calls[i];
+    if (p->calls[i].n_inputs || p->calls[i].n_outputs)
+      p->calls[i] = (exported_call_entry){.fqn = p->calls[i].fqn};
+  }
+}
+
+static void describe_program(decomposition *d)
+{
+  static const char *const dialect[] = {"ATEN"};
+  const exported_program *from = d->from;
+  exported_program *p = d->c->p;
+
+  p->of = exported_program_retain((exported_program *)(uintptr_t)from);
+  p->zip = from->zip ? zip_retain(from->zip) : NULL;
+  p->name = from->name;
+  p->place = from->place;
+  p->major = EXPORT_SCHEMA_MAJOR;
+  p->minor = EXPORT_SCHEMA_MINOR;
+  p->torch_version = from->torch_version;
+  p->opset_version = from->opset_version;
+  p->metadata = from->metadata;
+  p->namedtuple_fields = from->namedtuple_fields;
+  p->unknown = from->unknown;
+  p->module_unknown = from->module_unknown;
+  p->inputs = from->inputs;
+  p->n_inputs = from->n_inputs;
+  p->n_calls = from->n_calls;
+  p->ranges = from->ranges;
+  p->n_ranges = from->n_ranges;
+  p->guards = from->guards;
+  p->n_guards = from->n_guards;
+  p->dialects = (const char **)(uintptr_t)dialect;
+  p->n_dialects = 1;
+}
+
+/* Number new unbacked symbols behind the program's. */
+static void reserve_names(decomposition *d)
+{
+  for (uint32_t i = 0; i < d->from->n_ranges; i++) {
+    const str name = d->from->ranges[i].text;
+    uint32_t number = 0;
+    for (size_t k = 1; k < name.len && number < 100000000; k++)
+      number = name.p[k] >= '0' && name.p[k] <= '9' ? number * 10 + (uint32_t)(name.p[k] - '0') : 0;
+    if (name.len > 1 && name.p[0] == 'u' && number + 1 > d->c->env->n_unbacked)
+      d->c->env->n_unbacked = number + 1;
+  }
+}
+
+exported_program *decompose_program(session *s, const exported_program *from)
+{
+  decomposition *d = session_new(s, decomposition);
+
+  *d = (decomposition){.c = capture_new(s, NULL, NULL), .from = from};
+  session_table_init(s, &d->symbols);
+  session_table_init(s, &d->hints);
+  d->c->decomposes = true;
+  describe_program(d);
+  note_hints(d);
+  d->has_writes = has_writes(s, from->graph);
+  reserve_names(d);
+  const bool grad_mode = s->cx->grad_mode;
+  s->cx->grad_mode = true;
+  (void)decompose_graph(d, from->graph);
+  s->cx->grad_mode = grad_mode;
+  set_outputs(d);
+  capture_finish_values(d->c);
+  set_calls(d);
+  return d->c->p;
+}

@@ -1,0 +1,184 @@
+/* export/decompose_write.c -- functionalisation: in-place operators of a program that is decomposed
+ * become their functional forms.
+ *
+ * A write gives the tensor a new node.  If the tensor is a view, what it views gets a new node,
+ * too, made by the inverse of the view (view back, *_scatter).  Every other view of the same memory
+ * is stale from then on: the next use of it calls its operator again, on the new value.  Nothing is
+ * replayed for views that are not used again. */
+#include "export/capture_int.h"
+
+#include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
+
+static capture_tensor *root_of(capture_tensor *t) { return t->root ? t->root : t; }
+
+void capture_note_view(capture *c, rush_value made, const op *o, const rush_value *args,
+                       uint32_t item, rush_value of)
+{
+  capture_tensor *t = capture_tensor_of(c, made.as.tensor);
+
+  t->view = o;
+  t->view_args = args;
+  t->view_item = item;
+  t->viewed = of;
+  t->root = root_of(capture_tensor_of(c, of.as.tensor));
+  t->next_view = t->root->next_view;
+  t->root->next_view = t;
+}
+
+void capture_refresh(capture *c, capture_tensor *t)
+{
+  rush_value *results = session_array(c->s, rush_value, (size_t)t->view->schema->n_returns + 1);
+
+  t->is_stale = false;
+  session_enter(c->s);
+  capture_record(c, t->view, t->view_args, results);
+  session_leave(c->s);
+  const rush_value made =
+    results[0].tag == RUSH_TAG_LIST ? results[0].as.list->items[t->view_item] : results[0];
+  t->node = capture_tensor_of(c, made.as.tensor)->node;
+}
+
+static rush_value call(capture *c, const char *name, const char *overload, const rush_value *args)
+{
+  const op *o = session_op_find(c->s, str_of(name), str_of(overload));
+  rush_value made;
+
+  if (!o)
+    capture_fail(c, "%s.%s, which a write through a view needs, is not there", name, overload);
+  capture_op(c, o, args, &made);
+  return made;
+}
+
+/* Make a list of the ints. */
+static rush_value int_list(capture *c, const symint *values, int n)
+{
+  rush_list *l;
+
+  session_check(c->s, list_new(c->s->cx, type_simple(TYPE_INT), (size_t)n, &l));
+  const rush_value v = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
+  for (int i = 0; i < n; i++)
+    session_check(c->s, list_append_steal(c->s->cx, l, value_retain(capture_int(c, values[i]))));
+  return v;
+}
+
+static rush_value inverse_permutation(capture *c, const rush_list *dims)
+{
+  symint *back = session_array(c->s, symint, dims->n + 1);
+
+  for (size_t i = 0; i < dims->n; i++) {
+    const int64_t d = index_wrap(dims->items[i].as.i, dims->n);
+    back[d] = sym_const(c->env, (int64_t)i);
+  }
+  return int_list(c, back, (int)dims->n);
+}
+
+/* Return where an item of split_with_sizes begins (or with 1 more, ends). */
+static rush_value split_at(capture *c, const capture_tensor *t, uint32_t more)
+{
+  symint at = sym_const(c->env, 0);
+
+  for (uint32_t i = 0; i < t->view_item + more; i++)
+    at = sym_add(c->env, at, capture_symint(t->view_args[1].as.list->items[i], c->env));
+  return capture_int(c, at);
+}
+
+/* Return what the view t shows of, with the value `made` in the place that t shows. */
+static rush_value written_back(capture *c, const capture_tensor *t, rush_value made)
+{
+  const rush_value *a = t->view_args;
+  const symshape_facts *whole = &capture_tensor_of(c, t->viewed.as.tensor)->facts;
+
+  switch (t->view->name_key) {
+  case OPN_SELECT:
+    return call(c, "aten::select_scatter", "",
+                (const rush_value[]){t->viewed, made, a[1], a[2]});
+  case OPN_SLICE:
+    return call(c, "aten::slice_scatter", "",
+                (const rush_value[]){t->viewed, made, a[1], a[2], a[3], a[4]});
+  case OPN_SPLIT_WITH_SIZES:
+    return call(c, "aten::slice_scatter", "",
+                (const rush_value[]){t->viewed, made, a[2], split_at(c, t, 0), split_at(c, t, 1),
+                                     value_int(1)});
+  case OPN_DIAGONAL:
+    return call(c, "aten::diagonal_scatter", "",
+                (const rush_value[]){t->viewed, made, a[1], a[2], a[3]});
+  case OPN_PERMUTE:
+    return call(c, "aten::permute", "",
+                (const rush_value[]){made, inverse_permutation(c, a[1].as.list)});
+  case OPN_ALIAS:
+    return made;
+  case OPN_VIEW:
+  case OPN_UNSQUEEZE:
+  case OPN_SQUEEZE:
+    if (t->view->schema->n_args == 2 && a[1].tag != RUSH_TAG_NONE)
+      return call(c, "aten::reshape", "",
+                  (const rush_value[]){made, int_list(c, whole->sizes, whole->n_dims)});
+    /* fall through */
+  default:
+    capture_fail(c, "a write through %s, whose inverse is not known here", t->view->schema->name);
+  }
+}
+
+/* Give the tensor a value, and what it is a view of. */
+static void store(capture *c, rush_value to, rush_value made)
+{
+  capture_tensor *t = capture_tensor_of(c, to.as.tensor);
+
+  if (to.as.tensor == made.as.tensor)
+    return;
+  for (capture_tensor *v = root_of(t)->next_view; v; v = v->next_view)
+    v->is_stale = true;
+  while (true) {
+    const capture_tensor *m = capture_tensor_of(c, made.as.tensor);
+    t->node = m->node;
+    t->constant = m->constant;
+    t->is_fresh = m->is_fresh;
+    t->number = m->number;
+    t->is_known = t->is_stale = false;
+    if (!t->view)
+      break;
+    made = written_back(c, t, made);
+    t = capture_tensor_of(c, t->viewed.as.tensor);
+  }
+}
+
+/* Find the operator that computes what `o` writes. */
+static const op *functional_of(capture *c, const op *o)
+{
+  const schema *sc = o->schema;
+  const size_t n = strlen(sc->name);
+
+  if (o->base)
+    return o->base;
+  if (n && sc->name[n - 1] == '_')
+    return session_op_find(c->s, (str){sc->name, n - 1}, str_of(sc->overload));
+  return NULL;
+}
+
+void capture_write(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  const schema *sc = o->schema;
+  const op *base = functional_of(c, o);
+  rush_value made;
+
+  results[0] = args[0];
+  if (o->name_key == OPN_DETACH_)
+    return;
+  for (uint32_t i = 1; i < sc->n_args; i++)
+    base = sc->args[i].is_write ? NULL : base;
+  if (!base || base->schema->n_args != sc->n_args || base->schema->n_returns != 1 ||
+      args[0].tag != RUSH_TAG_TENSOR || !args[0].as.tensor)
+    capture_fail(c, "%s%s%s writes to an argument, and there is no form of it that does not",
+                 sc->name, *sc->overload ? "." : "", sc->overload);
+  const capture_tensor *t = capture_tensor_of(c, args[0].as.tensor);
+  if (t->node && t->node->op == FX_PLACEHOLDER && c->g != c->p->graph)
+    capture_fail(c, "it writes to an input of a graph inside the program");
+  const int dtype = t->facts.dtype;
+  capture_op(c, base, args, &made);
+  if (capture_tensor_of(c, made.as.tensor)->facts.dtype != dtype)
+    made = call(c, "aten::to", "dtype",
+                (const rush_value[]){made, value_int(dtype), value_bool(false), value_bool(false),
+                                     value_none()});
+  store(c, args[0], made);
+}
