@@ -110,8 +110,8 @@ static symint symbol_new(decomposition *d, str name, const expression *e, const 
   sym_env *env = d->c->env;
   symint made;
 
-  if (hint) {
-    made = sym_new(env, hint->value.i, lo);
+  if (hint) { /* sizes of 0 and 1 follow, as PyTorch takes it */
+    made = sym_new(env, hint->value.i, hint->value.i >= 2 && lo < 2 ? 2 : lo);
     made->terms[0].atoms[0]->hi = hi;
   } else {
     made = sym_fresh(env, lo, hi);
@@ -626,6 +626,25 @@ static void reserve_names(decomposition *d)
   }
 }
 
+/* Refuse what holds only for some sizes that the program takes: bodies decide, too, and the program
+ * has no condition for it. */
+static void refuse_guards(decomposition *d)
+{
+  sym_env *env = d->c->env;
+  int64_t hint;
+
+  for (uint32_t i = 0; i < env->n_guards; i++) {
+    if (!sym_hint(env->guards[i].e, &hint))
+      continue; /* the operator that needs it checks it when it runs */
+    text_buf *text = session_text(d->c->s);
+    sym_cond_print(text, env->guards[i]);
+    session_fail_status(d->c->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "%s: the decomposition holds only where %s, which the program does not "
+                        "demand",
+                        d->from->place, text_str(text));
+  }
+}
+
 exported_program *decompose_program(session *s, const exported_program *from)
 {
   decomposition *d = session_new(s, decomposition);
@@ -642,6 +661,7 @@ exported_program *decompose_program(session *s, const exported_program *from)
   s->cx->grad_mode = true;
   (void)decompose_graph(d, from->graph);
   s->cx->grad_mode = grad_mode;
+  refuse_guards(d);
   set_outputs(d);
   capture_finish_values(d->c);
   set_calls(d);

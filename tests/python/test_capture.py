@@ -234,7 +234,10 @@ def test_what_cannot_be_exported_is_named_with_its_line(run, tmp_path, name: str
 
 
 def test_a_program_that_runs_for_long_is_refused(run, tmp_path: pathlib.Path) -> None:
-    text = "def forward(x: Tensor) -> Tensor:\n    for i in range(1000000000000):\n        x = x\n    return x\n"
+    text = (
+        "def forward(x: Tensor) -> Tensor:\n    for i in range(1000000000000):\n"
+        "        x = x\n    return x\n"
+    )
     model = script(run, tmp_path, text)
     got = run("export", model, "ones(3)", "-o", str(tmp_path / "m.pt2"), code=5)
     assert "too long to be exported" in got.stderr

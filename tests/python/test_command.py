@@ -210,7 +210,9 @@ def test_exit_code_5_limit(run) -> None:
 def test_help(run) -> None:
     text = run("--help").stdout
     verbs = re.findall(r"^  (\w+) +(?:MODEL|DIR)", text, re.M)
-    assert verbs == ["run", "record", "verify", "bench", "profile", "gradcheck", "bind", "export", "decompose", "show"]
+    assert " ".join(verbs) == (
+        "run record verify bench profile gradcheck bind export decompose show"
+    )
     assert all(f"  {code}" in text for code in (0, 1, 2, 3, 4, 5, 70))
     for verb in verbs:
         own = run(verb, "--help").stdout
@@ -228,7 +230,7 @@ def options_of_verbs() -> dict[str, dict[str, str]]:
         verb: {} for verb in re.findall(r'^VERB\("(\w+)"', text, re.M)
     }
     for verbs, option, value in re.findall(
-        r'^OPTION\(\s*"([^"]*)",\s*"(--[\w-]+)",\s*"([^"]*)"', text, re.M
+        r'^OPTION\(\s*"([^"]*)",\s+"(--[\w-]+)",\s+"([^"]*)"', text, re.M
     ):
         for verb in told if verbs == "all" else verbs.split():
             told[verb].setdefault(option, value)
@@ -262,7 +264,7 @@ def test_options_of_other_verbs_are_refused(run) -> None:
 def test_every_option_that_is_read_is_documented() -> None:
     told = set(
         re.findall(
-            r'^OPTION\(\s*"[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M
+            r'^OPTION\(\s*"[^"]*",\s+"(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M
         )
     )
     used = set()
@@ -273,7 +275,7 @@ def test_every_option_that_is_read_is_documented() -> None:
 
 def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
     told = re.findall(
-        r'^OPTION\(\s*"[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M
+        r'^OPTION\(\s*"[^"]*",\s+"(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M
     )
     folder = build / "packaging"
     manual = (folder / "rushlight.1").read_text().replace("\\-", "-")
