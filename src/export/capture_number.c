@@ -12,8 +12,7 @@
 
 /* -- As values --------------------------------------------------------------------------------- */
 
-static void forget(void *self) { (void)self; } /* numbers are the session's */
-static const custom_class symbolic = {.name = "SymInt", .destroy = forget};
+static const custom_class symbolic = {.name = "SymInt"};
 
 const capture_number *capture_number_of(rush_value v)
 {
@@ -23,14 +22,18 @@ const capture_number *capture_number_of(rush_value v)
   return custom->cls == &symbolic ? custom->self : NULL;
 }
 
+/* Make a number in the session's memory.  Its first reference is never dropped: a list of ints does
+ * not drop its items, and nothing with a number outlives the session. */
 static rush_value number_new(capture *c, const capture_number *n)
 {
   capture_number *copy = session_new(c->s, capture_number);
-  rush_value v;
+  custom_value *v = session_new(c->s, custom_value);
 
   *copy = *n;
-  session_check(c->s, custom_value_new_steal(c->s->cx, &symbolic, copy, &v));
-  return capture_hold(c, v);
+  heap_init(&v->h, c->s->cx->ctx, RUSH_TAG_CUSTOM);
+  v->cls = &symbolic;
+  v->self = copy;
+  return value_heap_steal(RUSH_TAG_CUSTOM, v);
 }
 
 rush_value capture_int(capture *c, symint e)

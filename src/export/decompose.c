@@ -9,6 +9,8 @@
  * an expression that has no normal form is a symbol of its own. */
 #include "export/decompose.h"
 
+#include <stdlib.h>
+
 #include "base/grow.h"
 #include "export/capture_int.h"
 #include "export/lower.h"
@@ -37,6 +39,7 @@ typedef struct decomposition {
   decomposed_graph *outermost;
   table symbols;       /* name, or text of an expression -> symint */
   table hints;         /* name of a symbol -> fx_number */
+  uint32_t n_assumed; /* guards that are the program's own, or were looked at */
 } decomposition;
 
 /* One text, "\naten::a\naten::b\n": an array of pointers would cost a relocation for each. */
@@ -435,6 +438,61 @@ static void decompose_call(decomposition *d, const fx_node *n)
     copy_node(d, n);
 }
 
+/* -- Conditions on sizes ----------------------------------------------------------------------- */
+
+typedef struct only_value { /* of a condition's only symbol */
+  const sym_atom *symbol;
+  int64_t value;
+} only_value;
+
+static bool look_up_only(void *arg, const sym_atom *symbol, int64_t *value)
+{
+  only_value *v = arg;
+
+  v->symbol = v->symbol ? v->symbol : symbol;
+  *value = v->value;
+  return v->symbol == symbol;
+}
+
+#define MOST_TRIED 4096 /* values of a symbol */
+
+/* True if a condition on one symbol of few values holds for all of them. */
+static bool holds_for_all(sym_cond cond)
+{
+  only_value v = {NULL, 0};
+  int64_t at;
+
+  v.value = 2;
+  if (!sym_eval(cond.e, look_up_only, &v, &at) || !v.symbol || v.symbol->hi == SYM_INF ||
+      v.symbol->hi - v.symbol->lo > MOST_TRIED)
+    return false;
+  for (v.value = v.symbol->lo; v.value <= v.symbol->hi; v.value++)
+    if (!sym_eval(cond.e, look_up_only, &v, &at) ||
+        !(cond.rel == SYM_EQ ? at == 0 : cond.rel == SYM_NE ? at != 0 : at >= 0))
+      return false;
+  return true;
+}
+
+/* Refuse what holds only for some sizes that the program takes: bodies decide, too, and the program
+ * has no condition for it. */
+static void refuse_guards(decomposition *d)
+{
+  sym_env *env = d->c->env;
+  int64_t hint;
+
+  for (uint32_t i = d->n_assumed; i < env->n_guards; i++) {
+    if (!sym_hint(env->guards[i].e, &hint) || holds_for_all(env->guards[i]))
+      continue; /* the operator that needs it checks it when it runs */
+    text_buf *text = session_text(d->c->s);
+    sym_cond_print(text, env->guards[i]);
+    session_fail_status(d->c->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "%s: node '%s': its decomposition holds only where %s, which the program "
+                        "does not demand",
+                        d->from->place, d->node->name, text_str(text));
+  }
+  d->n_assumed = env->n_guards;
+}
+
 /* -- Graphs ------------------------------------------------------------------------------------ */
 
 static void decompose_nodes(decomposition *d)
@@ -448,6 +506,7 @@ static void decompose_nodes(decomposition *d)
       decompose_call(d, n);
     else
       copy_node(d, n);
+    refuse_guards(d);
   }
 }
 
@@ -466,7 +525,7 @@ static void decompose_inner(decomposition *d, const fx_graph *from, fx_graph *to
     for (uint32_t k = 0; k < c->n_symbols; k++)
       c->symbols[k].source = NULL;
     fx_graph *inner = decompose_graph(d, from->subgraphs[i].graph);
-    fx_graph_add_subgraph(c->s, to, from->subgraphs[i].name, session_keep(c->s, inner));
+    fx_graph_add_subgraph(c->s, to, from->subgraphs[i].name, inner);
   }
   c->number_nodes = numbers;
   d->at = at;
@@ -626,23 +685,42 @@ static void reserve_names(decomposition *d)
   }
 }
 
-/* Refuse what holds only for some sizes that the program takes: bodies decide, too, and the program
- * has no condition for it. */
-static void refuse_guards(decomposition *d)
+/* Give the size of an input, "L['x'].size()[1]". */
+static symint size_named(void *arg, const expression *symbol)
 {
-  sym_env *env = d->c->env;
-  int64_t hint;
+  decomposition *d = arg;
+  const str text = symbol->name;
+  const char *end;
 
-  for (uint32_t i = 0; i < env->n_guards; i++) {
-    if (!sym_hint(env->guards[i].e, &hint))
-      continue; /* the operator that needs it checks it when it runs */
-    text_buf *text = session_text(d->c->s);
-    sym_cond_print(text, env->guards[i]);
-    session_fail_status(d->c->s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "%s: the decomposition holds only where %s, which the program does not "
-                        "demand",
-                        d->from->place, text_str(text));
+  if (text.len < 4 || memcmp(text.p, "L['", 3) != 0 ||
+      !(end = memchr(text.p + 3, '\'', text.len - 3)))
+    return NULL;
+  const str name = {text.p + 3, (size_t)(end - text.p) - 3};
+  const char *rest = session_strndup(d->c->s, end, text.len - (size_t)(end - text.p));
+  static const char size[] = "'].size()[";
+  char *after;
+  const long dim =
+    strncmp(rest, size, sizeof size - 1) == 0 ? strtol(rest + sizeof size - 1, &after, 10) : -1;
+  for (const fx_node *n = d->from->graph->first; n && dim >= 0; n = n->next)
+    if (n->op == FX_PLACEHOLDER && str_is(name, n->name) && n->val &&
+        n->val->kind == FX_VAL_TENSOR && dim < (long)n->val->as.tensor->n_dims)
+      return symint_of(d, &n->val->as.tensor->sizes[dim]);
+  return NULL;
+}
+
+/* Let the program's conditions decide, as far as sizes of its arguments are in them. */
+static void assume_guards(decomposition *d)
+{
+  session *s = d->c->s;
+  sym_cond cond;
+
+  for (uint32_t i = 0; i < d->from->n_guards; i++) {
+    const expression *e = expression_read(s, s->mem, d->from->place, str_of(d->from->guards[i]),
+                                          EXPRESSION_PYTHON);
+    if (expression_to_condition(d->c->env, e, size_named, d, &cond))
+      (void)sym_require(d->c->env, cond);
   }
+  d->n_assumed = d->c->env->n_guards;
 }
 
 exported_program *decompose_program(session *s, const exported_program *from)
@@ -657,11 +735,11 @@ exported_program *decompose_program(session *s, const exported_program *from)
   note_hints(d);
   d->has_writes = has_writes(s, from->graph);
   reserve_names(d);
+  assume_guards(d);
   const bool grad_mode = s->cx->grad_mode;
   s->cx->grad_mode = true;
   (void)decompose_graph(d, from->graph);
   s->cx->grad_mode = grad_mode;
-  refuse_guards(d);
   set_outputs(d);
   capture_finish_values(d->c);
   set_calls(d);

@@ -520,13 +520,14 @@ symint sym_floordiv(sym_env *env, symint a, symint b)
   symint rest, q = divide(env, a, b, &rest);
   if (is_known(env, sym_le(env, zero(env), rest)) && is_known(env, sym_lt(env, rest, b)))
     return q;
-  if (rest->n_terms == 1 && rest->k == 0 && rest->terms[0].coef == 1 &&
-      rest->terms[0].degree == 1 &&
-      rest->terms[0].atoms[0]->kind == SYM_FLOOR) { /* (x//y)//b is x//(y*b) */
+  if (rest->n_terms == 1 && rest->terms[0].coef == 1 && rest->terms[0].degree == 1 &&
+      rest->terms[0].atoms[0]->kind == SYM_FLOOR) { /* (x//y + k)//b is (x + k*y)//(y*b) */
     const sym_atom *inner = rest->terms[0].atoms[0];
     symint one = sym_const(env, 1);
     if (is_known(env, sym_le(env, one, inner->b)) && is_known(env, sym_le(env, one, b)))
-      return sym_add(env, q, sym_floordiv(env, inner->a, sym_mul(env, inner->b, b)));
+      return sym_add(env, q,
+                     sym_floordiv(env, add_scaled(env, inner->a, inner->b, rest->k),
+                                  sym_mul(env, inner->b, b)));
   }
   return sym_add(env, q, compound(env, SYM_FLOOR, rest, b));
 }
