@@ -180,6 +180,8 @@ static fx_val *read_val(program_reader *r, json *j, fx_val_kind kind)
   } else {
     fx_number *n = read_keep_array(r, 1, sizeof *n);
     *n = read_number(r, j);
+    if (kind == FX_VAL_BOOL) /* a hint may be an int, of which true is any but 0 */
+      *n = (fx_number){.expr = n->expr, .has_value = n->has_value, .value.b = n->value.i != 0};
     v->as.number = n;
   }
   return v;

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 from typing import Any
 
+import mutated_exports
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -196,3 +197,13 @@ def test_command(tmp_path: pathlib.Path) -> None:
     assert "aten.addmm.default" in targets(torch.export.load(out))
     done = subprocess.run([COMMAND, "decompose", path], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "-o FILE.pt2" in done.stderr
+
+
+@pytest.mark.parametrize("seed", [3471, 5986])
+def test_damaged_programs_are_refused_or_decompose(tmp_path: pathlib.Path, seed: int) -> None:
+    """A hint of a bool that is an int; None for a tensor that a body takes."""
+    path = tmp_path / "damaged.pt2"
+    mutated_exports.save(seed, mutated_exports.PROGRAMS, path)
+    args = [COMMAND, "decompose", str(path), "-o", str(tmp_path / "out.pt2")]
+    done = subprocess.run(args, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 3, 4), done.stderr
