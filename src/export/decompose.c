@@ -360,13 +360,13 @@ static void copy_node(decomposition *d, const fx_node *n)
 /* -- Evaluated nodes --------------------------------------------------------------------------- */
 
 /* True if a value is of a parameter's type: kernels and bodies rely on it. */
-static bool fits(const type *t, rush_value v)
+static bool is_of_type(const type *t, rush_value v)
 {
   const capture_number *n = capture_number_of(v);
   bool all = true;
 
   if (t->kind == TYPE_OPTIONAL)
-    return v.tag == RUSH_TAG_NONE || fits(type_elem(t), v);
+    return v.tag == RUSH_TAG_NONE || is_of_type(type_elem(t), v);
   const type_kind kind = type_runtime(t)->kind;
   if (n)
     return kind == TYPE_NUMBER || kind == (n->kind == FX_VAL_INT     ? TYPE_INT
@@ -377,7 +377,7 @@ static bool fits(const type *t, rush_value v)
   if (kind != TYPE_LIST)
     return type_contains_value(type_runtime(t), v);
   for (size_t i = 0; v.tag == RUSH_TAG_LIST && i < v.as.list->n; i++)
-    all &= fits(type_elem(t), v.as.list->items[i]);
+    all &= is_of_type(type_elem(t), v.as.list->items[i]);
   return v.tag == RUSH_TAG_LIST && all;
 }
 
@@ -395,7 +395,7 @@ static rush_value *bound_arguments(decomposition *d, const fx_node *n, const sch
                    sc->name);
     args[at] = value_of_arg(d, is_named ? &named->arg : &n->args[i], sc->args[at].type);
     given[at] = true;
-    if (!fits(sc->args[at].type, args[at]))
+    if (!is_of_type(sc->args[at].type, args[at]))
       capture_fail(d->c, "'%s': the argument '%s' of %s is not of its type", n->name,
                    sc->args[at].name, sc->name);
   }
