@@ -222,15 +222,12 @@ static bool are_known(capture *c, const rush_value *args, uint32_t n)
 
 /* -- Numbers as tensors ------------------------------------------------------------------------ */
 
-/* True if the operator may be computed now: its arguments are constants of one element, and the
- * same will come out whenever the program runs.  Traces compute sizes so. */
-static bool is_small(capture *c, const op *o, const rush_value *args)
+/* True if all tensors have one element, require no gradient, and no argument is symbolic. */
+static bool are_small(capture *c, const op *o, const rush_value *args)
 {
   tensor_walk w = {.values = args, .n = o->schema->n_args};
   const rush_tensor *t;
 
-  if (o->effects & (OP_WRITES | OP_RANDOM | OP_SIDE_EFFECT) || schema_is_mutable(o->schema))
-    return false;
   while ((t = tensor_walk_next(&w)) != NULL)
     if (t->n_elems > 1 || t->h.flags & TENSOR_REQUIRES_GRAD)
       return false;
@@ -238,6 +235,14 @@ static bool is_small(capture *c, const op *o, const rush_value *args)
     if (capture_has_number(c, args[i]))
       return false;
   return true;
+}
+
+/* True if the operator may be computed now: its arguments are constants of one element, and the
+ * same will come out whenever the program runs.  Traces compute sizes so. */
+static bool is_small(capture *c, const op *o, const rush_value *args)
+{
+  return !(o->effects & (OP_WRITES | OP_RANDOM | OP_SIDE_EFFECT)) &&
+         !schema_is_mutable(o->schema) && are_small(c, o, args);
 }
 
 /* Compute an operator on constants; its results are constants, too, if they are small. */
@@ -420,6 +425,29 @@ static rush_value same_node(capture *c, rush_value x)
   return capture_tensor_new(c, (fx_node *)(uintptr_t)n, &t->facts, t->requires_grad);
 }
 
+/* x *= y on a number that no node has needed yet: on its data, or on the symbolic number. */
+static bool write_number(capture *c, const op *o, const rush_value *args, rush_value *result)
+{
+  capture_tensor *t =
+    args[0].tag == RUSH_TAG_TENSOR ? capture_tensor_of(c, args[0].as.tensor) : NULL;
+  rush_value made;
+
+  if (!t || t->node || o->variant != VARIANT_INPLACE || !o->base || t->facts.n_dims)
+    return false;
+  if (t->is_fresh && are_known(c, args, o->schema->n_args) && are_small(c, o, args)) {
+    run_kernel(c, o, args, result);
+    return true;
+  }
+  if (value_is_none(t->number) || !number_arithmetic(c, o->base, args, &made))
+    return false;
+  const capture_tensor *from = capture_tensor_of(c, made.as.tensor);
+  if (value_is_none(from->number))
+    return false;
+  t->number = from->number;
+  *result = args[0];
+  return true;
+}
+
 static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const uint32_t n = o->schema->n_args;
@@ -430,6 +458,8 @@ static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_val
     run_kernel(c, o, args, results);
     return true;
   }
+  if (write_number(c, o, args, results))
+    return true;
   const bool known = are_known(c, args, n);
   if (!known && args[0].tag == RUSH_TAG_TENSOR && is_whole_slice(c, o, args)) {
     results[0] = same_node(c, args[0]);

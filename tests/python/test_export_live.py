@@ -142,3 +142,43 @@ def test_wrong_shapes_are_refused(shapes: Any, message: str) -> None:
 def test_arguments_are_a_tuple() -> None:
     with pytest.raises(TypeError, match="to be a tuple of example positional inputs"):
         export(Decides(), torch.ones(5))  # type: ignore[arg-type]
+
+
+NETWORKS = {
+    "norms": lambda: (
+        torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3),
+            torch.nn.GroupNorm(2, 8),
+            torch.nn.InstanceNorm2d(8),
+            torch.nn.SiLU(),
+            torch.nn.AdaptiveAvgPool2d(2),
+            torch.nn.Flatten(),
+            torch.nn.Linear(32, 4),
+            torch.nn.Softmax(-1),
+        ),
+        (torch.randn(3, 3, 9, 9),),
+    ),
+    "recurrent": lambda: (torch.nn.LSTM(8, 16, 2, batch_first=True), (torch.randn(3, 5, 8),)),
+    "transformer": lambda: (
+        torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True),
+        (torch.randn(3, 5, 16),),
+    ),
+    "shuffle": lambda: (
+        torch.nn.Sequential(
+            torch.nn.Conv2d(3, 12, 3), torch.nn.PixelShuffle(2), torch.nn.Upsample(scale_factor=2)
+        ),
+        (torch.randn(3, 3, 6, 6),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_with_a_batch(tmp_path: pathlib.Path, name: str) -> None:
+    module, args = NETWORKS[name]()
+    module.eval()
+    assert operators(export(module, args)) == operators(torch.export.export(module, args))
+    made = export(module, args, dynamic_shapes=({0: Dim("batch", min=1, max=16)},))
+    run = reloaded(made, tmp_path).module()
+    for batch in (1, 2, 16):
+        more = (torch.randn(batch, *args[0].shape[1:]),)
+        torch.testing.assert_close(run(*more), module(*more), rtol=1e-4, atol=1e-5)

@@ -384,8 +384,9 @@ class Tracer:
             where = location()
             inputs = self.inputs(known, args, kwargs, given, where)
             result = func(*plain_args, **plain_kwargs)
+        are_numbers = self.numbers is not None and self.is_of_numbers(args, kwargs)
         self.add(known, inputs, result, where)
-        if self.numbers is not None and self.is_of_numbers(args, kwargs):
+        if self.numbers is not None and are_numbers:
             self.numbers.update(
                 v for t in leaves(result) if isinstance(v := self.values.get(id(t)), int)
             )
