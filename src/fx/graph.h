@@ -10,7 +10,7 @@
  * This is no second form of ir/graph.h, which is made to run: here arguments stand as they were
  * given (nested, by position or by name, defaults left out), every node has a name that others see,
  * and what a file says of a node stays with it, so that a program is read, shown and written
- * without a loss.  What runs is made from it once (archive/exported_graph.c).
+ * without a loss.  What runs is made from it once (export/lower.c).
  *
  * Ownership: nodes, arguments, names and values are in the graph's arena, which is its owner's; the
  * graph itself has tables to free (fx_graph_free, which frees the graphs inside).  Threads: a graph

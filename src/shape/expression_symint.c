@@ -188,8 +188,8 @@ static const expression *tree_of_term(writing *w, const sym_term *t)
   return expression_call(w->s, w->mem, EXPRESSION_MUL, n, factors);
 }
 
-/* Return the sum of the terms whose sign is that, with the constant if it has that sign; NULL:
- * there are none.  sign 0: all of them. */
+/* Return the sum of the terms whose sign is that, with the constant if it has that sign; 0 if there
+ * are none.  sign 0: all of them. */
 static const expression *tree_of_terms(writing *w, symint e, int sign)
 {
   const expression **items = session_array(w->s, const expression *, (size_t)e->n_terms + 1);

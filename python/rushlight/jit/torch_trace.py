@@ -31,6 +31,7 @@ from torch.jit._trace import TracerWarning
 from .. import _rushlight
 from .entry import entry
 from .python_calls import caller
+from .trace_run import leaves
 from .trace_state import current
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -69,14 +70,6 @@ TAKEN_APART = {
 }  # fmt: skip
 # Operators that return a constant argument unchanged: torch.tensor(...) calls them on its result.
 KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
-
-
-def leaves(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in leaves(item)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in leaves(item)]
-    return [value]
 
 
 def tensor_type(t: torch.Tensor) -> str:
