@@ -311,39 +311,13 @@ static void input_leaf(capture *c, rush_value v, const char *name, const char *t
   c->leaves[c->n_leaves++] = v;
 }
 
-/* Rebuild an argument from the leaves that stand for it. */
-static rush_value rebuilt(capture *c, rush_value v, uint32_t *at)
+/* Return what stands for the next leaf of an argument. */
+static rush_value next_leaf(capture *c, rush_value v, void *at)
 {
-  session *s = c->s;
-  rush_value made = v;
-  size_t pos = 0;
+  uint32_t *i = at;
 
-  session_enter(s);
-  if (v.tag == RUSH_TAG_LIST) {
-    rush_list *l;
-    session_check(s, list_new(s->cx, v.as.list->elem, v.as.list->n, &l));
-    made = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
-    for (size_t i = 0; i < v.as.list->n; i++)
-      session_check(s, list_append_steal(
-                         s->cx, l, value_retain(rebuilt(c, v.as.list->items[i], at))));
-  } else if (v.tag == RUSH_TAG_TUPLE) {
-    rush_tuple *t;
-    session_check(s, tuple_new(s->cx, v.as.tuple->type, v.as.tuple->n, &t));
-    made = capture_hold(c, value_heap_steal(RUSH_TAG_TUPLE, t));
-    for (size_t i = 0; i < t->n; i++)
-      t->items[i] = value_retain(rebuilt(c, v.as.tuple->items[i], at));
-  } else if (v.tag == RUSH_TAG_DICT) {
-    rush_dict *d;
-    session_check(s, dict_new(s->cx, v.as.dict->key, v.as.dict->value, &d));
-    made = capture_hold(c, value_heap_steal(RUSH_TAG_DICT, d));
-    for (dict_entry *e; (e = dict_next(v.as.dict, &pos)) != NULL;)
-      session_check(s, dict_set_steal(s->cx, d, value_retain(e->key),
-                                      value_retain(rebuilt(c, e->value, at))));
-  } else {
-    made = c->leaves[(*at)++];
-  }
-  session_leave(s);
-  return made;
+  (void)v;
+  return c->leaves[(*i)++];
 }
 
 /* Add the arguments that were given in one way; returns the number of them. */
@@ -414,11 +388,11 @@ static rush_value *captured_arguments(capture *c, const function *f, const rush_
   uint32_t at = 0;
 
   for (uint32_t i = 0; i < n_args; i++)
-    out[i] = args[i];
+    out[i] = capture_own_copy(c, args[i]);
   for (int given = CAPTURE_BY_POSITION; given <= CAPTURE_BY_NAME; given++)
     for (uint32_t i = function_takes_self(f); i < n_args; i++)
       if (c->options->given ? (int)c->options->given[i] == given : given == CAPTURE_BY_POSITION)
-        out[i] = rebuilt(c, args[i], &at);
+        out[i] = capture_rebuild(c, args[i], next_leaf, &at);
   return out;
 }
 
@@ -561,6 +535,10 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   session_table_init(s, &c->tensors);
   session_table_init(s, &c->paths);
   session_table_init(s, &c->fields);
+  session_table_init(s, &c->copies);
+  session_table_init(s, &c->homes);
+  session_table_init(s, &c->texts);
+  session_table_init(s, &c->storages);
   session_table_init(s, &c->attributes);
   c->number_nodes = session_new(s, table);
   session_table_init(s, c->number_nodes);

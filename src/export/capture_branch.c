@@ -36,7 +36,7 @@ static fx_node *node_in(capture *c, capture_branch *b, fx_node *n)
   if (!b || n->graph == b->g)
     return n;
   session_enter(c->s);
-  fx_node *outside = node_in(c, (capture_branch *)(uintptr_t)b->outer, n);
+  fx_node *outside = node_in(c, b->outer, n);
   session_leave(c->s);
   return placeholder_of(c, b, outside);
 }
@@ -64,6 +64,25 @@ static size_t n_items_of(rush_value v)
 }
 static bool is_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
+static void pair_up(joining *j, rush_value a, rush_value b);
+
+static void pair_up_dicts(joining *j, const rush_dict *a, const rush_dict *b)
+{
+  size_t at = 0, pos = 0;
+  bool same = a->n == b->n;
+
+  while (same) {
+    const dict_entry *x = dict_next(a, &at), *y = dict_next(b, &pos);
+    if (!x || !y)
+      break;
+    same = x->key.tag == y->key.tag && dict_get(b, x->key) == &y->value;
+    if (same)
+      pair_up(j, x->value, y->value);
+  }
+  if (!same)
+    capture_fail(j->c, "the branches on data return dicts with different keys");
+}
+
 /* Note the tensors that the branches return. */
 static void pair_up(joining *j, rush_value a, rush_value b)
 {
@@ -79,37 +98,21 @@ static void pair_up(joining *j, rush_value a, rush_value b)
   } else if (is_sequence(a) && a.tag == b.tag && n_items_of(a) == n_items_of(b)) {
     for (size_t i = 0; i < n_items_of(a); i++)
       pair_up(j, items_of(a)[i], items_of(b)[i]);
+  } else if (a.tag == RUSH_TAG_DICT && b.tag == RUSH_TAG_DICT) {
+    pair_up_dicts(j, a.as.dict, b.as.dict);
   } else if (!value_is_same(a, b)) {
     capture_fail(j->c, "the branches on data return different values that are no tensors");
   }
   session_leave(j->c->s);
 }
 
-/* Rebuild a result with what stands for its tensors. */
-static rush_value joined(joining *j, rush_value a)
+/* Return what stands for the next tensor of a result. */
+static rush_value joined(capture *c, rush_value v, void *arg)
 {
-  session *s = j->c->s;
-  rush_value v = a;
+  joining *j = arg;
 
-  session_enter(s);
-  if (is_tensor(a)) {
-    v = j->joined[j->at++];
-  } else if (a.tag == RUSH_TAG_LIST) {
-    rush_list *l;
-    session_check(s, list_new(s->cx, a.as.list->elem, a.as.list->n, &l));
-    v = capture_hold(j->c, value_heap_steal(RUSH_TAG_LIST, l));
-    for (size_t i = 0; i < a.as.list->n; i++)
-      session_check(s, list_append_steal(s->cx, l,
-                                         value_retain(joined(j, a.as.list->items[i]))));
-  } else if (a.tag == RUSH_TAG_TUPLE) {
-    rush_tuple *t;
-    session_check(s, tuple_new(s->cx, a.as.tuple->type, a.as.tuple->n, &t));
-    v = capture_hold(j->c, value_heap_steal(RUSH_TAG_TUPLE, t));
-    for (size_t i = 0; i < t->n; i++)
-      t->items[i] = value_retain(joined(j, a.as.tuple->items[i]));
-  }
-  session_leave(s);
-  return v;
+  (void)c;
+  return is_tensor(v) ? j->joined[j->at++] : v;
 }
 
 /* Require that two results look the same. */
@@ -136,35 +139,54 @@ static capture_branch *open_branch(capture *c)
   return b;
 }
 
+static capture_graph state_of(const capture *c)
+{
+  return (capture_graph){c->g, c->branch, c->number_nodes};
+}
+
+void capture_leave(capture *c, capture_graph before)
+{
+  c->g = before.g;
+  c->branch = before.branch;
+  c->number_nodes = before.numbers;
+}
+
+capture_graph capture_enter(capture *c, const fx_graph *g)
+{
+  const capture_graph before = state_of(c);
+
+  for (capture_branch *b = c->branch; b && c->g != g; b = b->outer)
+    capture_leave(c, (capture_graph){b->outer ? b->outer->g : c->p->graph, b->outer,
+                                     b->outer_numbers});
+  return before;
+}
+
+static capture_graph enter_branch(capture *c, capture_branch *b)
+{
+  const capture_graph before = state_of(c);
+
+  b->outer_numbers = c->number_nodes;
+  capture_leave(c, (capture_graph){b->g, b, b->numbers});
+  return before;
+}
+
 /* Capture a block into the branch; outputs receives what it returns. */
 static void capture_block(capture *c, capture_branch *b, const ir_block *block, capture_run *run,
                           void *arg, rush_value *outputs)
 {
-  table *numbers = c->number_nodes;
-  fx_graph *g = c->g;
+  const capture_graph before = enter_branch(c, b);
 
-  c->number_nodes = b->numbers;
-  c->branch = b;
-  c->g = b->g;
   run(arg, block, outputs);
-  c->g = g;
-  c->number_nodes = numbers;
-  c->branch = (capture_branch *)(uintptr_t)b->outer;
+  capture_leave(c, before);
 }
 
 /* Return a tensor as what branch b returns. */
 static fx_arg returned_by(capture *c, capture_branch *b, rush_value tensor)
 {
-  fx_graph *g = c->g;
-  table *numbers = c->number_nodes;
-
-  c->branch = b;
-  c->g = b->g;
-  c->number_nodes = b->numbers;
+  const capture_graph before = enter_branch(c, b);
   const fx_arg a = capture_arg(c, tensor, NULL);
-  c->number_nodes = numbers;
-  c->g = g;
-  c->branch = (capture_branch *)(uintptr_t)b->outer;
+
+  capture_leave(c, before);
   return a;
 }
 
@@ -305,5 +327,5 @@ void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_ru
   if (j.n) /* else the branches compute nothing that is used */
     take_results(&j, add_cond(c, predicate, yes, no));
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    out[i] = joined(&j, a[i]);
+    out[i] = capture_rebuild(c, a[i], joined, &j);
 }

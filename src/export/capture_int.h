@@ -5,6 +5,7 @@
  *   capture_known.c   operators that are computed: on numbers, lists, what is known of tensors
  *   capture_branch.c  branches on data: torch.cond
  *   capture_record.c  operators that become nodes
+ *   capture_value.c   lists, tuples, dicts and texts as a whole
  *   capture_number.c  symbolic numbers: arithmetic, nodes, what the program says of them
  *
  * Values of the captured function are rush_values.  A tensor is represented by its *identity*: a
@@ -23,7 +24,7 @@
 typedef struct capture_tensor capture_tensor;
 struct capture_tensor {
   fx_node *node;        /* that has it now; NULL: a number that no node needed as a tensor yet */
-  const fx_graph *home; /* in which its memory was made; a view has that of its base */
+  fx_graph *home;       /* in which its memory was made, if it is no view */
   rush_value number;    /* a symbolic number that it is made of, or None */
   symshape_facts facts;
   bool requires_grad;
@@ -31,15 +32,25 @@ struct capture_tensor {
   bool is_known;        /* a constant of the code: its data may be read */
   rush_tensor *constant; /* whose data these are, while no node has needed it; or NULL */
   bool is_fresh;        /* the code makes it anew with each call: a copy of the constant */
+  bool was_read, was_written; /* its data decided something; a node wrote to it */
+  bool shares_memory;   /* with a constant that would not see what nodes write to this one */
+  bool shares_node;     /* another tensor has the same node */
+  capture_tensor *root; /* that had the memory first; NULL: this one */
   /* Decomposing: a view, which view(view_args) made of the tensor `viewed`; of a list, its item. */
   const op *view;
   const rush_value *view_args;
   uint32_t view_item;
   bool is_stale;             /* a view of what was written to since */
   rush_value viewed;
-  capture_tensor *root;      /* of a view: what has the memory */
   capture_tensor *next_view; /* of a root: its views; of a view: the next */
 };
+
+static inline capture_tensor *capture_root(capture_tensor *t) { return t->root ? t->root : t; }
+/* True if the tensor's data may be read. */
+static inline bool capture_is_known(capture_tensor *t)
+{
+  return t->is_known && capture_root(t)->is_known;
+}
 
 typedef struct capture_number {
   fx_val_kind kind;      /* FX_VAL_INT, FX_VAL_FLOAT, FX_VAL_BOOL */
@@ -71,10 +82,11 @@ typedef struct capture_module { /* a module of the program whose calls are being
 } capture_module;
 
 typedef struct capture_branch { /* a graph that is being captured inside of another */
-  const struct capture_branch *outer;
+  struct capture_branch *outer;
   fx_graph *g;
   table operands; /* node outside -> its placeholder */
   table *numbers; /* as number_nodes below */
+  table *outer_numbers;
   const fx_node **used; /* the nodes outside, in the order of their first use */
   uint32_t n_used, cap_used;
 } capture_branch;
@@ -102,7 +114,11 @@ typedef struct capture {
   table tensors;        /* identity -> capture_tensor */
   table paths;          /* object of a module -> its path, "layer.0" */
   table attributes;     /* tensor of a module that is no parameter and no buffer -> its name */
-  table fields;         /* slot of an object -> rush_value: attributes that were set or copied */
+  table fields;         /* slot of an object -> rush_value: attributes that were set */
+  table copies;         /* list, tuple or dict of the module or the code -> rush_value: its copy */
+  table homes;          /* list or dict -> the graph in which the code made it */
+  table texts;          /* text -> what it was made of, if that is not known */
+  table storages;       /* memory of a tensor of the module -> capture_tensor: the first with it */
   table *number_nodes;  /* of g: normal form -> the node that computes it */
   table *state;         /* name -> rush_tensor */
   capture_pending *pending;
@@ -130,10 +146,33 @@ typedef struct capture {
 capture *capture_new(session *s, const capture_options *options, table *state);
 /* Leave the session with RUSH_EUNSUPPORTED. */
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
-/* Release the value when the session ends; returns it. */
-rush_value capture_hold(capture *c, rush_value v_steal);
 /* Copy a text into the program. */
 const char *capture_text(capture *c, const char *text);
+
+/* -- capture_value.c --------------------------------------------------------------------------- */
+
+/* Release the value when the session ends; returns it. */
+rush_value capture_hold(capture *c, rush_value v_steal);
+/* Refuse a change of a list or dict that was made outside of the branch being captured. */
+void capture_check_container(capture *c, rush_value v);
+/* Rebuild lists, tuples and dicts, depth first, with what `leaf` returns for everything else. */
+typedef rush_value capture_leaf(capture *c, rush_value leaf, void *arg);
+rush_value capture_rebuild(capture *c, rush_value v, capture_leaf *leaf, void *arg);
+/* True if v is, or has inside: a symbolic number or a text made of what is not known; a tensor
+ * whose data are not known; any of them. */
+bool capture_has_number(capture *c, rush_value v);
+bool capture_has_data(capture *c, rush_value v);
+bool capture_has_unknown(capture *c, rush_value v);
+/* Return the value without symbolic numbers: each is fixed to what it is now, with a guard. */
+rush_value capture_fix(capture *c, rush_value v);
+/* Fix the items of a list in place. */
+void capture_fix_items(capture *c, rush_list *l);
+/* Call an operator that makes a text of arguments of which some are not known. */
+rush_value capture_text_of(capture *c, const op *o, const rush_value *args, uint32_t n);
+/* Copy lists, tuples and dicts, so that the capture can change them. */
+rush_value capture_copy(capture *c, rush_value v);
+/* Return the capture's copy of a container that is not the capture's: one for each. */
+rush_value capture_own_copy(capture *c, rush_value v);
 
 /* -- capture_record.c -------------------------------------------------------------------------- */
 
@@ -142,6 +181,8 @@ rush_value capture_tensor_new(capture *c, fx_node *n, const symshape_facts *fact
                               bool requires_grad);
 /* Return what a tensor stands for; a tensor that is new here becomes a constant of the program. */
 capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t);
+/* Refuse a write by `o` that the program could not have, and note it. */
+void capture_check_write(capture *c, const op *o, capture_tensor *t);
 /* Describe a tensor for its node. */
 const fx_val *capture_val(capture *c, const symshape_facts *facts, bool requires_grad);
 /* Facts of a tensor whose sizes are numbers. */
@@ -167,6 +208,14 @@ void capture_add_state(capture *c, exported_input_kind kind, const char *name, r
 /* Return the node as the graph being captured has it: inside of a branch, one of outside is an
  * operand. */
 fx_node *capture_use(capture *c, fx_node *n);
+/* Go on in a graph that the one being captured is inside of (or is), and back. */
+typedef struct capture_graph {
+  fx_graph *g;
+  capture_branch *branch;
+  table *numbers;
+} capture_graph;
+capture_graph capture_enter(capture *c, const fx_graph *g);
+void capture_leave(capture *c, capture_graph before);
 /* Capture a prim::If whose condition depends on data.  run(arg, block, outputs) evaluates a
  * block. */
 typedef void capture_run(void *arg, const ir_block *b, rush_value *outputs);
@@ -177,8 +226,6 @@ void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_ru
 
 /* Return the symbolic number that v is, or NULL. */
 const capture_number *capture_number_of(rush_value v);
-/* True if v is a symbolic number, or has one inside. */
-bool capture_has_number(capture *c, rush_value v);
 /* Return the normal form of an int, known or symbolic. */
 symint capture_symint(rush_value v, sym_env *env);
 static inline bool capture_is_int(rush_value v)
@@ -192,8 +239,11 @@ rush_value capture_int(capture *c, symint e);
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n);
 /* Return a float or bool that a node has. */
 rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n);
-/* Return the value without symbolic numbers: each is fixed to what it is now, with a guard. */
-rush_value capture_fix(capture *c, rush_value v);
+/* Return a symbolic number as what it is now, with a guard. */
+rush_value capture_fix_number(capture *c, rush_value v);
+/* Return a number as some number of its kind that it may be (what it is now, if that is known),
+ * without a guard; other values as they are. */
+rush_value capture_plain_number(rush_value v);
 /* Return the node that computes a number, or the number, as an argument. */
 fx_arg capture_number_arg(capture *c, rush_value v);
 /* Compute an operator on integers of which some are symbolic; returns false if it is none that is
@@ -230,6 +280,9 @@ void capture_write(capture *c, const op *o, const rush_value *args, rush_value *
 
 /* Compute an operator that makes no node; returns false if it is to be recorded. */
 bool capture_known(capture *c, const op *o, const rush_value *args, rush_value *results);
+/* Compute results[n] of an operator by its kernel.  Sizes among the arguments are fixed. */
+void capture_compute(capture *c, const op *o, const rush_value *args, uint32_t n_args,
+                     rush_value *results, uint32_t n);
 
 /* -- capture_script.c -------------------------------------------------------------------------- */
 

@@ -10,13 +10,74 @@
 #include "ops/call/lookup.h"
 #include "ops/table/op_keys.h"
 
-static void run_kernel(capture *c, const op *o, const rush_value *args, rush_value *results)
+/* True for an effect on the capture alone, or a check of what is known. */
+static bool is_harmless(const op *o)
 {
-  const uint32_t n = o->schema->n_returns;
+  switch (o->name_key) {
+  case OPN_IS_GRAD_ENABLED:
+  case OPN_SET_GRAD_ENABLED:
+  case OPN__ASSERT_ASYNC:
+  case OPN__ASSERT_SCALAR:
+  case OPN__ASSERT_TENSOR_METADATA:
+  case OPN_SYM_CONSTRAIN_RANGE:
+  case OPN_SYM_CONSTRAIN_RANGE_FOR_SIZE:
+    return true;
+  default:
+    return !(o->effects & (OP_RANDOM | OP_SIDE_EFFECT)) && o->name_key != OPN_SAVE;
+  }
+}
 
-  session_check(c->s, op_invoke(c->s->cx, o, args, o->schema->n_args, results, n));
+static void run_kernel(capture *c, const op *o, const rush_value *args, uint32_t n_args,
+                       rush_value *results, uint32_t n)
+{
+  if (!is_harmless(o))
+    capture_fail(c, "%s has an effect outside of the program", o->schema->name);
+  session_check(c->s, op_invoke(c->s->cx, o, args, n_args, results, n));
   for (uint32_t i = 0; i < n; i++)
     capture_hold(c, results[i]);
+}
+
+/* Note that data of the module decide what is captured: nothing may write to them later. */
+static void note_read(capture *c, const rush_value *args, uint32_t n)
+{
+  tensor_walk w = {.values = args, .n = n};
+  const rush_tensor *t;
+
+  while ((t = tensor_walk_next(&w)) != NULL)
+    capture_root(capture_tensor_of(c, t))->was_read = true;
+}
+
+void capture_compute(capture *c, const op *o, const rush_value *args, uint32_t n_args,
+                     rush_value *results, uint32_t n)
+{
+  rush_value *fixed = session_array(c->s, rush_value, (size_t)n_args + 1);
+  const schema *sc = o->schema;
+  bool is_known = true;
+
+  for (uint32_t i = 0; i < n_args; i++)
+    is_known &= !capture_has_unknown(c, args[i]);
+  if (!is_known && n == 1 && sc->n_returns == 1 && type_is(sc->returns[0].type, TYPE_STRING)) {
+    results[0] = capture_text_of(c, o, args, n_args);
+    return;
+  }
+  for (uint32_t i = 0; i < n_args; i++) {
+    const bool is_written = i < sc->n_args && sc->args[i].is_write;
+    if (capture_has_data(c, args[i]) || args[i].tag == RUSH_TAG_OBJECT)
+      capture_fail(c, "%s needs the value of a tensor, or of an object, before the program runs",
+                   sc->name);
+    if (is_written && args[i].tag == RUSH_TAG_LIST) {
+      capture_check_container(c, args[i]);
+      capture_fix_items(c, args[i].as.list);
+    }
+    fixed[i] = is_written ? args[i] : capture_fix(c, args[i]);
+  }
+  note_read(c, args, n_args);
+  run_kernel(c, o, fixed, n_args, results, n);
+}
+
+static void compute_here(capture *c, const op *o, const rush_value *args, rush_value *results)
+{
+  capture_compute(c, o, args, o->schema->n_args, results, o->schema->n_returns);
 }
 
 static bool has_tensor(const rush_value *args, uint32_t n)
@@ -38,13 +99,22 @@ static bool returns_tensor(const schema *sc)
   return false;
 }
 
-/* True if the operator moves items of containers, whatever they are. */
-static bool is_generic(const schema *sc)
+/* Run an operator that moves items of lists and dicts, whatever they are.  Indices and keys
+ * decide. */
+static void move_items(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
-  for (uint32_t i = 0; i < sc->n_args; i++)
-    if (type_has_vars(sc->args[i].type))
-      return true;
-  return false;
+  const schema *sc = o->schema;
+  rush_value *fixed = session_array(c->s, rush_value, (size_t)sc->n_args + 1);
+
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    const bool is_plain = sc->args[i].type->kind != TYPE_LIST && !type_has_vars(sc->args[i].type);
+    if (sc->args[i].is_write)
+      capture_check_container(c, args[i]);
+    fixed[i] = is_plain ? capture_fix(c, args[i]) : args[i];
+    if (o->name_key == OPN_DICT && args[i].tag == RUSH_TAG_LIST && capture_has_number(c, args[i]))
+      fixed[i] = capture_fix(c, args[i]); /* pairs, with keys */
+  }
+  run_kernel(c, o, fixed, sc->n_args, results, sc->n_returns);
 }
 
 /* -- Sizes ------------------------------------------------------------------------------------- */
@@ -215,7 +285,7 @@ static bool are_known(capture *c, const rush_value *args, uint32_t n)
   const rush_tensor *t;
 
   while ((t = tensor_walk_next(&w)) != NULL)
-    if (!capture_tensor_of(c, t)->is_known)
+    if (!capture_is_known(capture_tensor_of(c, t)))
       return false;
   return true;
 }
@@ -250,7 +320,7 @@ static bool fold(capture *c, const op *o, const rush_value *args, rush_value *re
 {
   if (!is_small(c, o, args))
     return false;
-  run_kernel(c, o, args, results);
+  compute_here(c, o, args, results);
   tensor_walk w = {.values = results, .n = o->schema->n_returns};
   const rush_tensor *t;
   while ((t = tensor_walk_next(&w)) != NULL)
@@ -271,8 +341,10 @@ static rush_value number_in(capture *c, rush_value v)
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
     return capture_is_int(v) ? v : n;
   capture_tensor *t = capture_tensor_of(c, v.as.tensor);
-  if (t->is_known && v.as.tensor->dtype == RUSH_INT64 && v.as.tensor->n_elems == 1)
+  if (capture_is_known(t) && v.as.tensor->dtype == RUSH_INT64 && v.as.tensor->n_elems == 1) {
+    note_read(c, &v, 1);
     return value_int(*(const int64_t *)v.as.tensor->data);
+  }
   return t->number;
 }
 
@@ -319,8 +391,7 @@ static bool number_arithmetic(capture *c, const op *o, const rush_value *args, r
 
 /* -- Tensors from values ----------------------------------------------------------------------- */
 
-/* A tensor of known values is a constant; of a symbolic number, it
- * is made by scalar_tensor. */
+/* A tensor of known values is a constant; of a symbolic number, it is made by scalar_tensor. */
 static bool make_tensor(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
   const capture_number *n = capture_number_of(args[0]);
@@ -341,10 +412,7 @@ static bool make_tensor(capture *c, const op *o, const rush_value *args, rush_va
     capture_record(c, make, all, result);
     return true;
   }
-  rush_value *fixed = session_array(c->s, rush_value, (size_t)o->schema->n_args + 1);
-  for (uint32_t i = 0; i < o->schema->n_args; i++)
-    fixed[i] = capture_fix(c, args[i]);
-  run_kernel(c, o, fixed, result);
+  compute_here(c, o, args, result);
   capture_constant(c, *result);
   return true;
 }
@@ -403,11 +471,12 @@ static bool special(capture *c, const op *o, const rush_value *args, rush_value 
   }
 }
 
-/* True for x[:] of a dimension whose size is known: nothing is cut, and PyTorch records nothing. */
+/* True for x[:] of a dimension whose size is known: nothing is cut, and PyTorch records nothing.
+ * (Decomposing, the program has the node, and what is written to it reaches x.) */
 static bool is_whole_slice(capture *c, const op *o, const rush_value *args)
 {
-  if (o->key != OPK_SLICE_TENSOR || args[1].tag != RUSH_TAG_INT || args[4].tag != RUSH_TAG_INT ||
-      args[4].as.i != 1 ||
+  if (c->decomposes || o->key != OPK_SLICE_TENSOR || args[1].tag != RUSH_TAG_INT ||
+      args[4].tag != RUSH_TAG_INT || args[4].as.i != 1 ||
       !(value_is_none(args[2]) || (args[2].tag == RUSH_TAG_INT && args[2].as.i == 0)))
     return false;
   const symshape_facts *f = &capture_tensor_of(c, args[0].as.tensor)->facts;
@@ -420,9 +489,13 @@ static bool is_whole_slice(capture *c, const op *o, const rush_value *args)
 static rush_value same_node(capture *c, rush_value x)
 {
   const fx_node *n = capture_arg(c, x, NULL).as.node;
-  const capture_tensor *t = capture_tensor_of(c, x.as.tensor);
+  capture_tensor *t = capture_tensor_of(c, x.as.tensor);
+  const rush_value v = capture_tensor_new(c, (fx_node *)(uintptr_t)n, &t->facts, t->requires_grad);
+  capture_tensor *made = capture_tensor_of(c, v.as.tensor);
 
-  return capture_tensor_new(c, (fx_node *)(uintptr_t)n, &t->facts, t->requires_grad);
+  made->root = capture_root(t);
+  made->shares_node = t->shares_node = true;
+  return v;
 }
 
 /* x *= y on a number that no node has needed yet: on its data, or on the symbolic number. */
@@ -435,7 +508,9 @@ static bool write_number(capture *c, const op *o, const rush_value *args, rush_v
   if (!t || t->node || o->variant != VARIANT_INPLACE || !o->base || t->facts.n_dims)
     return false;
   if (t->is_fresh && are_known(c, args, o->schema->n_args) && are_small(c, o, args)) {
-    run_kernel(c, o, args, result);
+    capture_check_write(c, o, t);
+    t->is_known = true;
+    compute_here(c, o, args, result);
     return true;
   }
   if (value_is_none(t->number) || !number_arithmetic(c, o->base, args, &made))
@@ -443,6 +518,7 @@ static bool write_number(capture *c, const op *o, const rush_value *args, rush_v
   const capture_tensor *from = capture_tensor_of(c, made.as.tensor);
   if (value_is_none(from->number))
     return false;
+  capture_check_write(c, o, t);
   t->number = from->number;
   *result = args[0];
   return true;
@@ -454,8 +530,8 @@ static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_val
 
   if (size_query(c, o, args, results))
     return true;
-  if (is_generic(o->schema) || is_property(o->name_key)) {
-    run_kernel(c, o, args, results);
+  if (is_property(o->name_key)) {
+    run_kernel(c, o, args, n, results, o->schema->n_returns);
     return true;
   }
   if (write_number(c, o, args, results))
@@ -469,8 +545,8 @@ static bool on_tensors(capture *c, const op *o, const rush_value *args, rush_val
     return true;
   if (returns_tensor(o->schema))
     return known && fold(c, o, args, results);
-  if (known) {
-    run_kernel(c, o, args, results);
+  if (known || (o->schema->n_returns == 1 && type_is(o->schema->returns[0].type, TYPE_STRING))) {
+    compute_here(c, o, args, results);
     return true;
   }
   if (reads_value(o->name_key) && args[0].tag == RUSH_TAG_TENSOR) {
@@ -494,26 +570,16 @@ static bool is_same_kind(const op *o, rush_value v)
 static bool without_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const uint32_t n = o->schema->n_args;
-  rush_value *fixed = session_array(c->s, rush_value, (size_t)n + 1);
   bool has_number = false;
 
   if (returns_tensor(o->schema))
     return false;
   for (uint32_t i = 0; i < n; i++)
     has_number |= capture_has_number(c, args[i]);
-  if (!has_number || is_generic(o->schema)) {
-    run_kernel(c, o, args, results);
-    return true;
-  }
-  if (is_same_kind(o, args[0])) {
+  if (has_number && is_same_kind(o, args[0]))
     results[0] = args[0];
-    return true;
-  }
-  if (capture_arithmetic(c, o, args, results))
-    return true;
-  for (uint32_t i = 0; i < n; i++)
-    fixed[i] = capture_fix(c, args[i]);
-  run_kernel(c, o, fixed, results);
+  else if (!has_number || !capture_arithmetic(c, o, args, results))
+    compute_here(c, o, args, results);
   return true;
 }
 
@@ -521,6 +587,10 @@ bool capture_known(capture *c, const op *o, const rush_value *args, rush_value *
 {
   if (special(c, o, args, results))
     return true;
+  if (o->effects & OP_MOVES_ITEMS) {
+    move_items(c, o, args, results);
+    return true;
+  }
   return has_tensor(args, o->schema->n_args) ? on_tensors(c, o, args, results)
                                              : without_tensors(c, o, args, results);
 }

@@ -50,23 +50,9 @@ symint capture_symint(rush_value v, sym_env *env)
   return n ? sym_simplify(env, n->i) : sym_const(env, v.as.i);
 }
 
-bool capture_has_number(capture *c, rush_value v)
+rush_value capture_fix_number(capture *c, rush_value v)
 {
-  const rush_value *items = v.tag == RUSH_TAG_LIST    ? v.as.list->items
-                            : v.tag == RUSH_TAG_TUPLE ? v.as.tuple->items
-                                                      : NULL;
-  const size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : items ? v.as.tuple->n : 0;
-  bool has = capture_number_of(v) != NULL;
-
-  session_enter(c->s);
-  for (size_t i = 0; i < n && !has; i++)
-    has = capture_has_number(c, items[i]);
-  session_leave(c->s);
-  return has;
-}
-
-static rush_value fix_number(capture *c, const capture_number *n)
-{
+  const capture_number *n = capture_number_of(v);
   int64_t i;
 
   if (n->kind != FX_VAL_INT)
@@ -77,23 +63,18 @@ static rush_value fix_number(capture *c, const capture_number *n)
   return value_int(i);
 }
 
-rush_value capture_fix(capture *c, rush_value v)
+rush_value capture_plain_number(rush_value v)
 {
   const capture_number *n = capture_number_of(v);
-  rush_list *l;
+  int64_t hint = 1;
 
-  if (n)
-    return fix_number(c, n);
-  if (v.tag != RUSH_TAG_LIST || !capture_has_number(c, v))
+  if (!n)
     return v;
-  session_check(c->s, list_new(c->s->cx, v.as.list->elem, v.as.list->n, &l));
-  const rush_value fixed = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
-  session_enter(c->s);
-  for (size_t i = 0; i < v.as.list->n; i++)
-    session_check(c->s, list_append_steal(c->s->cx, l,
-                                          value_retain(capture_fix(c, v.as.list->items[i]))));
-  session_leave(c->s);
-  return fixed;
+  if (n->kind == FX_VAL_INT && !sym_hint(n->i, &hint))
+    hint = 1;
+  return n->kind == FX_VAL_FLOAT  ? value_float(1)
+         : n->kind == FX_VAL_BOOL ? value_bool(false)
+                                  : value_int(hint);
 }
 
 /* -- Symbols ----------------------------------------------------------------------------------- */

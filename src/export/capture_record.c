@@ -12,12 +12,6 @@
 
 /* -- Memory ------------------------------------------------------------------------------------ */
 
-rush_value capture_hold(capture *c, rush_value v)
-{
-  session_defer_value(c->s, v);
-  return v;
-}
-
 static void *keep_array(capture *c, size_t n, size_t item)
 {
   return session_alloc_in(c->s, c->mem, (n + 1) * item);
@@ -246,6 +240,22 @@ rush_value capture_tensor_new(capture *c, fx_node *n, const symshape_facts *fact
   return v;
 }
 
+/* Note which constants, parameters and buffers share memory.  In the program parameters and buffers
+ * do, too, and constants of the module; a constant that the code makes is a copy there. */
+static void note_storage(capture *c, const rush_tensor *t, capture_tensor *made)
+{
+  capture_tensor *first = table_get(&c->storages, address_key(t->st));
+
+  if (!first)
+    session_table_put(c->s, &c->storages, address_key(t->st), made);
+  else if (!made->is_fresh && !first->is_fresh)
+    made->root = capture_root(first);
+  if (first && (made->is_fresh || first->is_fresh || !made->constant != !first->constant))
+    capture_root(first)->shares_memory = made->shares_memory = true;
+  if (made->shares_memory && capture_root(first)->was_written)
+    capture_fail(c, "a constant shares its memory with a tensor that is written to");
+}
+
 /* Add the placeholder of a tensor of the program's state, and its input. */
 static fx_node *state_node(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
                            const symshape_facts *facts)
@@ -277,7 +287,9 @@ void capture_add_state(capture *c, exported_input_kind kind, const char *name, r
   const symshape_facts facts = capture_facts_of(c, t);
   fx_node *n = state_node(c, kind, name, t, &facts);
 
-  add_tensor(c, t, n, &facts, t->h.flags & TENSOR_REQUIRES_GRAD)->is_known = is_known;
+  capture_tensor *made = add_tensor(c, t, n, &facts, t->h.flags & TENSOR_REQUIRES_GRAD);
+  made->is_known = is_known;
+  note_storage(c, t, made);
 }
 
 static const char *constant_name(capture *c)
@@ -295,6 +307,7 @@ void capture_constant(capture *c, rush_value tensor)
   made->is_known = true;
   made->constant = t;
   made->is_fresh = true;
+  note_storage(c, t, made);
 }
 
 rush_value capture_number_tensor(capture *c, rush_value number)
@@ -345,8 +358,11 @@ static fx_node *node_of_tensor(capture *c, capture_tensor *t)
     capture_refresh(c, t);
   if (!t->node && t->constant && c->decomposes)
     capture_fail(c, "its decomposition has a constant");
-  if (!t->node)
+  if (!t->node) { /* made where it was: a branch may not be what needs it first */
+    const capture_graph before = capture_enter(c, t->home);
     t->node = t->constant ? constant_node(c, t) : number_node(c, t);
+    capture_leave(c, before);
+  }
   return capture_use(c, t->node);
 }
 
@@ -359,7 +375,9 @@ capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t)
   const symshape_facts facts = capture_facts_of(c, t);
   known = add_tensor(c, t, NULL, &facts, t->h.flags & TENSOR_REQUIRES_GRAD);
   known->is_known = true;
+  known->home = c->p->graph;
   known->constant = (rush_tensor *)(uintptr_t)t;
+  note_storage(c, t, known);
   return known;
 }
 
@@ -492,11 +510,11 @@ static bool is_default(const schema_arg *a, rush_value v)
 static bool number_arg(capture *c, const op *o, const rush_value *args, uint32_t i, fx_arg *out)
 {
   const rush_tensor *t = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor : NULL;
-  const capture_tensor *k = t ? table_get(&c->tensors, address_key(t)) : NULL;
+  capture_tensor *k = t ? table_get(&c->tensors, address_key(t)) : NULL;
   bool has_other = false;
 
-  if (!k || !k->constant || k->node || t->n_dims || !(o->effects & OP_TAKES_NUMBERS) ||
-      (t->dtype != RUSH_FLOAT64 && t->dtype != RUSH_INT64))
+  if (!k || !k->constant || k->node || !capture_is_known(k) || t->n_dims ||
+      !(o->effects & OP_TAKES_NUMBERS) || (t->dtype != RUSH_FLOAT64 && t->dtype != RUSH_INT64))
     return false;
   for (uint32_t a = 0; a < o->schema->n_args; a++) {
     if (a == i || args[a].tag != RUSH_TAG_TENSOR || !args[a].as.tensor)
@@ -505,10 +523,12 @@ static bool number_arg(capture *c, const op *o, const rush_value *args, uint32_t
     has_other |= f->n_dims > 0 && (t->dtype == RUSH_INT64 || dtype_is_float(f->dtype) ||
                                    dtype_is_complex(f->dtype));
   }
-  if (has_other)
-    *out = t->dtype == RUSH_INT64 ? fx_arg_int(*(const int64_t *)t->data)
-                                  : (fx_arg){.kind = FX_FLOAT, .as.f = *(const double *)t->data};
-  return has_other;
+  if (!has_other)
+    return false;
+  capture_root(k)->was_read = true;
+  *out = t->dtype == RUSH_INT64 ? fx_arg_int(*(const int64_t *)t->data)
+                                : (fx_arg){.kind = FX_FLOAT, .as.f = *(const double *)t->data};
+  return true;
 }
 
 /* Add the node of a call: arguments by position up to the last that is not its default, then by
@@ -566,21 +586,6 @@ static void read_argument(capture *c, rush_value v, symshape_arg *out)
       out->tensors[i] = (symshape_facts){.dtype = DTYPE_NONE, .alias = -1};
 }
 
-/* What a rule reads of an argument beside tensors and ints: an int in the place of a symbol. */
-static rush_value plain_value(rush_value v)
-{
-  const capture_number *n = capture_number_of(v);
-  int64_t hint = 1;
-
-  if (!n)
-    return v;
-  if (n->kind == FX_VAL_INT && !sym_hint(n->i, &hint))
-    hint = 1;
-  return n->kind == FX_VAL_FLOAT  ? value_float(1)
-         : n->kind == FX_VAL_BOOL ? value_bool(false)
-                                  : value_int(hint);
-}
-
 static void apply_rule(capture *c, const op *o, const rush_value *args, symshape_call *call)
 {
   const schema *sc = o->schema;
@@ -589,7 +594,7 @@ static void apply_rule(capture *c, const op *o, const rush_value *args, symshape
   call->args = session_array(c->s, symshape_arg, (size_t)sc->n_args + 1);
   for (uint32_t i = 0; i < sc->n_args; i++) {
     read_argument(c, args[i], &call->args[i]);
-    call->args[i].value = plain_value(args[i]);
+    call->args[i].value = capture_plain_number(args[i]);
   }
   op_symshape(c->s, c->env, o, call);
 }
@@ -649,8 +654,8 @@ static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n, 
   if (!is_write || r->args[f->alias].tag != RUSH_TAG_TENSOR) {
     const rush_value made = capture_tensor_new(c, n, f, grad_of(r, f));
     if (f->alias >= 0 && r->args[f->alias].tag == RUSH_TAG_TENSOR) /* a view */
-      capture_tensor_of(c, made.as.tensor)->home =
-        capture_tensor_of(c, r->args[f->alias].as.tensor)->home;
+      capture_tensor_of(c, made.as.tensor)->root =
+        capture_root(capture_tensor_of(c, r->args[f->alias].as.tensor));
     if (c->decomposes && f->alias >= 0 && r->args[f->alias].tag == RUSH_TAG_TENSOR)
       capture_note_view(c, made, r->o, r->args, item, r->args[f->alias]);
     return made;
@@ -747,13 +752,22 @@ static const char *target_of(capture *c, const op *o)
                         colons + 2, *sc->overload ? sc->overload : "default");
 }
 
-/* Note that a tensor was written to. */
-static void check_write(capture *c, capture_tensor *t)
+void capture_check_write(capture *c, const op *o, capture_tensor *t)
 {
-  if (t->home != c->g)
+  capture_tensor *root = capture_root(t);
+
+  if (c->branch && root->home != c->g)
     capture_fail(c, "a branch on data writes to a tensor of outside, which torch.cond does not "
                     "allow");
-  t->is_known = false;
+  if (root->was_read && !root->is_fresh)
+    capture_fail(c, "a constant whose value was used is written to by %s", o->schema->name);
+  if (root->shares_memory || t->shares_memory)
+    capture_fail(c, "%s writes to a constant that shares its memory with another tensor",
+                 o->schema->name);
+  if (t->shares_node && o->effects & OP_GEOMETRY)
+    capture_fail(c, "%s changes the sizes of a tensor that x[:] shows", o->schema->name);
+  t->is_known = root->is_known = false;
+  root->was_written = true;
 }
 
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results)
@@ -764,6 +778,9 @@ void capture_record(capture *c, const op *o, const rush_value *args, rush_value 
   if (!op_has_shape(o))
     capture_fail(c, "%s%s%s cannot be exported: it has no shape rule", sc->name,
                  *sc->overload ? "." : "", sc->overload);
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
+      capture_check_write(c, o, capture_tensor_of(c, args[i].as.tensor));
   apply_rule(c, o, args, &r.call);
   r.requires_grad = wants_grad(c, o, args);
   fx_node *n = add_call(c, o, target_of(c, o), args);
@@ -771,7 +788,4 @@ void capture_record(capture *c, const op *o, const rush_value *args, rush_value 
     results[0] = bind_result(&r, 0, n);
   else if (sc->n_returns)
     bind_results(&r, n, results);
-  for (uint32_t i = 0; i < sc->n_args; i++)
-    if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
-      check_write(c, capture_tensor_of(c, args[i].as.tensor));
 }

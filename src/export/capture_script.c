@@ -75,33 +75,6 @@ static void note_guards(capture *c)
 
 /* -- Objects ----------------------------------------------------------------------------------- */
 
-/* Copy lists and dicts, so that the capture can change them. */
-static rush_value copy_containers(capture *c, rush_value v)
-{
-  session *s = c->s;
-  size_t pos = 0;
-  rush_value copy = v;
-
-  session_enter(s);
-  if (v.tag == RUSH_TAG_LIST) {
-    rush_list *l;
-    session_check(s, list_new(s->cx, v.as.list->elem, v.as.list->n, &l));
-    copy = capture_hold(c, value_heap_steal(RUSH_TAG_LIST, l));
-    for (size_t i = 0; i < v.as.list->n; i++)
-      session_check(s, list_append_steal(
-                         s->cx, l, value_retain(copy_containers(c, v.as.list->items[i]))));
-  } else if (v.tag == RUSH_TAG_DICT) {
-    rush_dict *d;
-    session_check(s, dict_new(s->cx, v.as.dict->key, v.as.dict->value, &d));
-    copy = capture_hold(c, value_heap_steal(RUSH_TAG_DICT, d));
-    for (dict_entry *entry; (entry = dict_next(v.as.dict, &pos)) != NULL;)
-      session_check(s, dict_set_steal(s->cx, d, value_retain(entry->key),
-                                      value_retain(copy_containers(c, entry->value))));
-  }
-  session_leave(s);
-  return copy;
-}
-
 static void set_field(capture *c, const rush_object *o, uint32_t slot, rush_value v)
 {
   rush_value *field = session_new(c->s, rush_value);
@@ -113,15 +86,8 @@ static void set_field(capture *c, const rush_object *o, uint32_t slot, rush_valu
 rush_value capture_field(capture *c, const rush_object *o, uint32_t slot)
 {
   const rush_value *field = table_get(&c->fields, address_key(&o->slots[slot]));
-  rush_value v = o->slots[slot];
 
-  if (field)
-    return *field;
-  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_DICT) {
-    v = copy_containers(c, v);
-    set_field(c, o, slot, v);
-  }
-  return v;
+  return field ? *field : capture_own_copy(c, o->slots[slot]);
 }
 
 static const rush_object *object_of(capture *c, rush_value v)
@@ -140,7 +106,7 @@ static rush_value get_attr(capture *c, const ir_node *n, rush_value from)
 
   if (slot < 0 && !constant)
     capture_fail(c, "%s has no attribute '%s'", o->type->name, name);
-  return slot < 0 ? constant->constant : capture_field(c, o, (uint32_t)slot);
+  return slot < 0 ? capture_own_copy(c, constant->constant) : capture_field(c, o, (uint32_t)slot);
 }
 
 /* An attribute of a module may be replaced if it is a buffer: the signature says so then. */
@@ -219,6 +185,12 @@ static rush_value make_tuple(capture *c, const type *t, const rush_value *items,
   return capture_hold(c, value_heap_steal(RUSH_TAG_TUPLE, tuple));
 }
 
+/* Return a key as a value that is known: it decides. */
+static rush_value known_key(capture *c, rush_value key)
+{
+  return key.tag == RUSH_TAG_TENSOR ? key : capture_fix(c, key);
+}
+
 static rush_value new_dict(evaluation *e, const ir_node *n)
 {
   const type *t = n->outputs[0]->type;
@@ -228,7 +200,7 @@ static rush_value new_dict(evaluation *e, const ir_node *n)
   session_check(s, dict_new(s->cx, t->elems[0], t->elems[1], &d));
   const rush_value v = capture_hold(e->c, value_heap_steal(RUSH_TAG_DICT, d));
   for (uint32_t i = 0; i + 1 < n->n_inputs; i += 2)
-    session_check(s, dict_set_steal(s->cx, d, value_retain(capture_fix(e->c, input_of(e, n, i))),
+    session_check(s, dict_set_steal(s->cx, d, value_retain(known_key(e->c, input_of(e, n, i))),
                                     value_retain(input_of(e, n, i + 1))));
   return v;
 }
@@ -448,19 +420,6 @@ void capture_op(capture *c, const op *o, const rush_value *args, rush_value *res
       results[i] = tuple_in(c, v)->items[i];
 }
 
-/* Operators with any number of arguments make texts. */
-static void run_vararg(evaluation *e, const ir_node *n, const rush_value *args, rush_value *results)
-{
-  capture *c = e->c;
-  rush_value *fixed = session_array(c->s, rush_value, (size_t)n->n_inputs + 1);
-
-  for (uint32_t i = 0; i < n->n_inputs; i++)
-    fixed[i] = capture_fix(c, args[i]);
-  session_check(c->s, op_invoke(c->s->cx, n->op, fixed, n->n_inputs, results, n->n_outputs));
-  for (uint32_t i = 0; i < n->n_outputs; i++)
-    capture_hold(c, results[i]);
-}
-
 static void run_op(evaluation *e, const ir_node *n, const rush_value *args)
 {
   rush_value *results = session_array(e->c->s, rush_value, (size_t)n->n_outputs + 1);
@@ -468,7 +427,7 @@ static void run_op(evaluation *e, const ir_node *n, const rush_value *args)
   for (uint32_t i = 0; i < n->n_outputs; i++)
     results[i] = value_none();
   if (n->op->schema->is_vararg || n->op->schema->n_args != n->n_inputs)
-    run_vararg(e, n, args, results);
+    capture_compute(e->c, n->op, args, n->n_inputs, results, n->n_outputs);
   else
     capture_op(e->c, n->op, args, results);
   for (uint32_t i = 0; i < n->n_outputs; i++)
@@ -585,7 +544,7 @@ static void run_node(evaluation *e, const ir_node *n)
     run_op(e, n, in);
     return;
   case IR_CONSTANT:
-    set_output(e, n, 0, ir_constant_value(n));
+    set_output(e, n, 0, capture_own_copy(e->c, ir_constant_value(n)));
     return;
   case IR_IF:
     run_if(e, n);

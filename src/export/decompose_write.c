@@ -10,8 +10,6 @@
 #include "ops/call/lookup.h"
 #include "ops/table/op_keys.h"
 
-static capture_tensor *root_of(capture_tensor *t) { return t->root ? t->root : t; }
-
 void capture_note_view(capture *c, rush_value made, const op *o, const rush_value *args,
                        uint32_t item, rush_value of)
 {
@@ -21,7 +19,6 @@ void capture_note_view(capture *c, rush_value made, const op *o, const rush_valu
   t->view_args = args;
   t->view_item = item;
   t->viewed = of;
-  t->root = root_of(capture_tensor_of(c, of.as.tensor));
   t->next_view = t->root->next_view;
   t->root->next_view = t;
 }
@@ -127,7 +124,7 @@ static void store(capture *c, rush_value to, rush_value made)
 
   if (to.as.tensor == made.as.tensor)
     return;
-  for (capture_tensor *v = root_of(t)->next_view; v; v = v->next_view)
+  for (capture_tensor *v = capture_root(t)->next_view; v; v = v->next_view)
     v->is_stale = true;
   while (true) {
     const capture_tensor *m = capture_tensor_of(c, made.as.tensor);

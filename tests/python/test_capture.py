@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import pytest
 import rushlight
+import rushlight.export
 
 try:
     import torch
@@ -212,6 +213,34 @@ REFUSED = {
         "    else:\n        y = x\n    return y\n",
         "of different dtypes or sizes",
     ),
+    "a write to all of a tensor in a branch": (
+        "def forward(x: Tensor) -> Tensor:\n    y = x * 1\n    if bool(x.sum() > 0):\n"
+        "        y[:] = 1\n    return y\n",
+        "writes to a tensor of outside",
+    ),
+    "a seed": (
+        "def forward(x: Tensor) -> Tensor:\n    torch.manual_seed(7)\n    return x\n",
+        "aten::manual_seed has an effect outside of the program",
+    ),
+    "a text of data": (
+        "def forward(x: Tensor) -> Tensor:\n    named = {str(x.sum()): x}\n"
+        "    return x * len(named)\n",
+        "decides by a text that is made of a tensor's data",
+    ),
+    "a list of outside in a branch": (
+        "def forward(x: Tensor) -> Tensor:\n    xs = [x]\n    if bool(x.sum() > 0):\n"
+        "        xs.append(x * 2)\n    return xs[-1]\n",
+        "changes a list or dict of outside",
+    ),
+    "sizes of what x[:] shows": (
+        "def forward(x: Tensor) -> Tensor:\n    y = x * 1\n    z = y[:]\n    z.unsqueeze_(0)\n"
+        "    return y + z\n",
+        "changes the sizes of a tensor that x[:] shows",
+    ),
+    "a hash of data": (
+        "def forward(x: Tensor) -> Tensor:\n    return x * hash((x, 1))\n",
+        "aten::hash",
+    ),
     "a write to a view in a branch": (
         "def forward(x: Tensor) -> Tensor:\n    y = x * 1\n    if bool(x.sum() > 0):\n"
         "        y[0] = 1\n    return y\n",
@@ -299,3 +328,143 @@ def test_the_graph_is_that_of_torch_export(run, tmp_path: pathlib.Path) -> None:
         for p in (torch.export.load(made), want)
     ]
     assert calls[0] == calls[1]
+
+
+def test_a_size_that_indexes_a_list_is_a_condition(run, tmp_path: pathlib.Path) -> None:
+    text = (
+        "def forward(x: Tensor) -> Tensor:\n    xs = [x, x + 1, x + 2, x + 3]\n"
+        "    ones = [1] * x.size(0)\n    return xs[x.size(0) - 2] * len(ones)\n"
+    )
+    model, made = script(run, tmp_path, text), str(tmp_path / "m.pt2")
+    run("export", model, "ones(3)", "-o", made)
+    assert result(run, made, ["ones(3)"]) == result(run, model, ["ones(3)"])
+    got = run("export", model, "ones(3)", "-o", made, "--dynamic", "0", code=2)
+    assert "L['x'].size()[0] == 3" in got.stderr
+
+
+@needs_torch
+def test_an_export_changes_nothing(run, tmp_path: pathlib.Path) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self, writes: bool) -> None:
+            super().__init__()
+            self.scale, self.writes, self.sizes = torch.tensor(2.0), writes, [1]
+
+        def forward(self, x):
+            y = self.scale.detach() * 3
+            if self.writes:
+                view = self.scale.detach()
+                view.add_(1)
+            self.sizes.append(2)
+            return x * y * len(self.sizes)
+
+    for writes in (False, True):
+        model, made = str(tmp_path / "net.pt"), str(tmp_path / "net.pt2")
+        torch.jit.script(Net(writes)).save(model)
+        module, x = rushlight.load(model), torch.ones(2)
+        want = torch.jit.load(model)(x)
+        if writes:  # y is made before
+            with pytest.raises(NotImplementedError, match="constant"):
+                rushlight.export.export(module, (x,))
+        else:
+            rushlight.export.save(rushlight.export.export(module, (x,)), made)
+            assert torch.equal(torch.export.load(made).module()(x), want)
+        assert torch.equal(module(x), want)
+
+
+@needs_torch
+def test_a_constant_that_was_read_is_not_written(tmp_path: pathlib.Path) -> None:
+    class Counts(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.n = torch.tensor(1)
+
+        def forward(self, x):
+            y = x * int(self.n)
+            self.n.add_(1)
+            return y
+
+    path = str(tmp_path / "counts.pt")
+    torch.jit.script(Counts()).save(path)
+    with pytest.raises(NotImplementedError, match="constant whose value was used"):
+        rushlight.export.export(rushlight.load(path), (torch.ones(2),))
+
+
+RUN = {
+    "a list that is sorted": (
+        "def forward(x: Tensor) -> Tensor:\n    s = [x.size(0), x.size(1)]\n    s.sort()\n"
+        "    return x.reshape(s)\n",
+        "ones(3,2)",
+    ),
+    "a printed size": (
+        "def forward(x: Tensor) -> Tensor:\n    print(f'{x.shape} {x.sum()}')\n    return x * 2\n",
+        "ones(3,2)",
+    ),
+    "a constant in both branches and behind": (
+        "def forward(x: Tensor) -> Tensor:\n    k = torch.tensor([1.0, 2.0])\n"
+        "    if bool(x.sum() > 0):\n        y = x * k\n    else:\n        y = x - k\n"
+        "    return y + k\n",
+        "ones(3,2)",
+    ),
+    "a number in a branch and behind": (
+        "def forward(x: Tensor) -> Tensor:\n    k = torch.tensor(x.size(0))\n"
+        "    if bool(x.sum() > 0):\n        y = x * k\n    else:\n        y = x - k\n"
+        "    return y + k\n",
+        "ones(3,2)",
+    ),
+    "a dict of a branch": (
+        "def forward(x: Tensor) -> Tensor:\n    if bool(x.sum() > 0):\n"
+        "        y = {'a': x, 'b': x + 1}\n"
+        "    else:\n        y = {'a': x - 1, 'b': x}\n    return y['a'] + y['b']\n",
+        "ones(3,2)",
+    ),
+    "a name by a size": (
+        "def forward(x: Tensor) -> Tensor:\n    d = {f'{x.size(1)}': x}\n    return d['2'] * 2\n",
+        "ones(3,2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RUN)
+def test_values_beside_tensors(run, tmp_path: pathlib.Path, what: str) -> None:
+    text, arg = RUN[what]
+    model, made = script(run, tmp_path, text), str(tmp_path / "m.pt2")
+    varies = ["--dynamic", "0=2:8"] if "sorted" not in what else []
+    run("export", model, arg, "-o", made, *varies)
+    for a in [arg] + [arg.replace("3,", "5,")] * bool(varies):
+        shown = run("run", model, a).stdout
+        assert shown.endswith(run("run", made, a).stdout)
+
+
+@needs_torch
+def test_constants_that_share_memory(tmp_path: pathlib.Path) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1, dtype=torch.int64), False)
+            self.seen = self.weight.detach()  # in a .pt2 constants lie apart from parameters
+
+        def forward(self, x):
+            with torch.no_grad():
+                self.weight.mul_(2)
+            return x * int(self.seen)
+
+    class Constants(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = torch.ones(2, dtype=torch.int64)
+            self.same = self.one.view(2)
+
+        def forward(self, x):
+            before = self.same + 1
+            self.one.mul_(3)
+            return x * int(self.same[0]) + before
+
+    path, made = str(tmp_path / "net.pt"), str(tmp_path / "net.pt2")
+    torch.jit.script(Net()).save(path)
+    module, x = rushlight.load(path), torch.ones(2)
+    with pytest.raises(NotImplementedError, match="constant|shares its memory"):
+        rushlight.export.export(module, (x,))
+    torch.jit.script(Constants()).save(path)
+    rushlight.export.save(rushlight.export.export(rushlight.load(path), (x,)), made)
+    assert torch.equal(rushlight.load(made)(x), torch.full([2], 5.0))
+    assert torch.equal(torch.export.load(made).module()(x), torch.full([2], 5.0))

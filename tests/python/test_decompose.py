@@ -207,3 +207,18 @@ def test_damaged_programs_are_refused_or_decompose(tmp_path: pathlib.Path, seed:
     args = [COMMAND, "decompose", str(path), "-o", str(tmp_path / "out.pt2")]
     done = subprocess.run(args, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 3, 4), done.stderr
+
+
+class WritesAll(nn.Module):
+    def forward(self, x: Any) -> Any:
+        y = x.clone()
+        torch.ops.aten.slice.Tensor(y, 0, 0, 9223372036854775807).add_(1)
+        return y * 2
+
+
+def test_a_write_through_a_view_of_all_reaches_the_base(tmp_path: pathlib.Path) -> None:
+    x = torch.ones(3)
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(WritesAll(), (x,)), path)
+    made = ours.load(str(path)).run_decompositions()
+    assert torch.equal(made.module()(x), WritesAll()(x))

@@ -5,7 +5,7 @@ KEYS = ["int", "bool", "float", "complex", "Tensor"]  # and str, which names eac
 
 def dicts(name, pattern, kernel):
     op(f"aten::{name}." + pattern.format("str"), family="dict", kernel=kernel,
-       same=[f"aten::{name}." + pattern.format(k) for k in KEYS])
+       effects=["moves_items"], same=[f"aten::{name}." + pattern.format(k) for k in KEYS])
 
 
 dicts("len", "Dict_{}", "kernel_dict_len")

@@ -83,6 +83,7 @@ EFFECTS = {
     "unsafe_views": "OP_UNSAFE_VIEWS",
     "waits": "OP_WAITS",
     "takes_numbers": "OP_TAKES_NUMBERS",
+    "moves_items": "OP_MOVES_ITEMS",
 }
 # What the kernel of an entry does is not done by the forms that write its result.
 OWN_EFFECTS = {"OP_GEOMETRY", "OP_COMPLEX_BODY"}

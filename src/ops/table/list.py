@@ -55,3 +55,8 @@ op("aten::_size_if_not_equal", family="list", kernel="kernel_size_if_not_equal")
 op("aten::_infer_size", family="list", kernel="kernel_infer_size", same=["aten::broadcast_shapes"])
 op("prim::BroadcastSizes", family="list", kernel="kernel_broadcast_sizes")
 op("prim::ReductionSizes", family="list", kernel="kernel_reduction_sizes")
+
+# Moving items, whatever they are.
+known("len.t len.any __getitem__.t select.t _set_item.t append.t extend.t insert.t pop.t Delete.t "
+      "clear.t reverse.t copy.t list.t slice.t add.t add_.t mul.left_t mul.right_ mul_.t Size",
+      effects=["moves_items"])

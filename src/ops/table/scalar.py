@@ -106,8 +106,8 @@ op("aten::__derive_index", family="scalar", c="i64_add(start, i64_mul(index, ste
 # Values of any type.
 op("aten::__is__", family="scalar", kernel="kernel_is")
 op("aten::__isnot__", family="scalar", kernel="kernel_is_not")
-op("aten::_unwrap_optional", family="scalar", kernel="kernel_unwrap_optional")
-op("prim::unchecked_unwrap_optional", family="scalar", kernel="kernel_unwrap_optional")
+for name in ("aten::_unwrap_optional", "prim::unchecked_unwrap_optional"):
+    op(name, family="scalar", kernel="kernel_unwrap_optional", effects=["moves_items"])
 op("prim::unchecked_cast", family="scalar", kernel="kernel_first_argument")
 op("prim::EnumName", family="scalar", kernel="kernel_enum_name")
 op("prim::EnumValue.int", family="scalar", kernel="kernel_enum_value",
