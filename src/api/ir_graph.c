@@ -174,7 +174,7 @@ rush_status api_graph_of_value(rush_context *c, rush_value v, const char *method
   TRY(api_begin(&cx, c, err));
   if (v.tag != RUSH_TAG_OBJECT)
     return error_set(err, RUSH_EARGUMENT, "graphs are of methods of objects");
-  function *f = class_find_method(v.as.object->type, str_of(method));
+  function *f = class_find_method(v.as.object->type, method);
   if (!f)
     return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'",
                           method);

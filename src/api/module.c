@@ -245,7 +245,7 @@ typedef struct call_job {
 static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg *kwargs,
                                rush_value *result)
 {
-  function *f = class_find_method(j->object.as.object->type, str_of(j->method));
+  function *f = class_find_method(j->object.as.object->type, j->method);
 
   if (!f)
     return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError",
@@ -271,7 +271,7 @@ static rush_status call_by_name(call_ctx *cx, const call_job *j, const named_arg
  * named arguments. */
 static bool may_use_more(const call_job *j)
 {
-  const function *f = j->m ? module_find_method(j->m, str_of(j->method)) : NULL;
+  const function *f = j->m ? module_find_method(j->m, j->method) : NULL;
   bool any = !f || function_takes_self(f);
 
   for (size_t i = 0; i < j->n_named && !any; i++)
@@ -441,7 +441,7 @@ rush_status rush_module_samples(rush_module *m, rush_value *out, rush_error *err
 bool rush_object_has_method(rush_value object, const char *method)
 {
   return object.tag == RUSH_TAG_OBJECT &&
-         class_find_method(object.as.object->type, str_of(method)) != NULL;
+         class_find_method(object.as.object->type, method) != NULL;
 }
 
 rush_status rush_object_call(rush_context *c, rush_value object, const char *method,

@@ -709,7 +709,7 @@ const char *rush_class_attr(const rush_type *t, size_t i, const rush_type **type
 
 rush_function *rush_class_method(const rush_type *t, const char *name)
 {
-  return (rush_function *)(in(t)->cls ? class_find_method(in(t), str_of(name)) : NULL);
+  return (rush_function *)(in(t)->cls ? class_find_method(in(t), name) : NULL);
 }
 
 const char *rush_class_method_name(const rush_type *t, size_t i)

@@ -331,7 +331,7 @@ static void read_attributes(legacy *l, str part, slots *o)
 static void set_object_state(legacy *l, rush_value object, int64_t id)
 {
   const type *t = object.as.object->type;
-  function *f = class_find_method(t, STR("__setstate__"));
+  function *f = class_find_method(t, "__setstate__");
 
   if (!f || f->schema->n_args > 2 || (uint64_t)id >= l->n_values)
     input_fail(l->s, &l->in, l->at, "class '%s' has state, but no __setstate__ that takes it",

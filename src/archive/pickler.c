@@ -300,11 +300,11 @@ static void put_attrs(pickler *p, const rush_object *o)
 static void put_object(pickler *p, rush_value v)
 {
   const type *t = v.as.object->type;
-  function *get = class_find_method(t, STR("__getstate__"));
+  function *get = class_find_method(t, "__getstate__");
 
   script_use_type(p->uses, t);
   put_new(p, t->name);
-  if (get && class_find_method(t, STR("__setstate__"))) {
+  if (get && class_find_method(t, "__setstate__")) {
     rush_value state;
     function_ensure(p->s, get);
     if (get->schema->n_args != 1)

@@ -635,7 +635,7 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
   session_defer_value(u->s, v);
   if (!n->as.object->state)
     return v;
-  function *set_state = class_find_method(t, STR("__setstate__"));
+  function *set_state = class_find_method(t, "__setstate__");
   if (set_state) {
     rush_value args[2] = {v, node_value(u, n->as.object->state)}, result;
     function_ensure(u->s, set_state);

@@ -151,7 +151,7 @@ static void find_unit(archive_writer *a, rush_value object)
     return;
   }
   a->unit = t;
-  if (a->to->method && !class_find_method(t, str_of(a->to->method)))
+  if (a->to->method && !class_find_method(t, a->to->method))
     session_fail_status(a->s, RUSH_EARGUMENT, "AttributeError", NULL, "there is no function '%s'",
                         a->to->method);
   a->only = a->to->method ? a->to->method : c->n_methods == 1 ? c->methods[0]->name : NULL;

@@ -357,7 +357,7 @@ static rush_value call_method(capture *c, rush_value self, const char *name,
                               const rush_value *args, uint32_t n_args)
 {
   const rush_object *o = object_of(c, self);
-  function *f = class_find_method(o->type, str_of(name));
+  function *f = class_find_method(o->type, name);
   const char *path = table_get(&c->paths, address_key(o));
   const capture_module module = {c->module, path, o->type->name}, *before = c->module;
 

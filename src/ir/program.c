@@ -178,7 +178,7 @@ static bool fits_interface(const type *cls, const type *iface)
       (b->is_module_interface && !(a->is_module || a->is_module_interface)))
     return false;
   for (uint32_t i = 0; i < b->n_methods; i++) {
-    function *have = class_find_method(cls, str_of(b->methods[i]->name));
+    function *have = class_find_method(cls, b->methods[i]->name);
     if (!have || !b->methods[i]->schema || !overrides(cls, have, b->methods[i]->schema))
       return false;
   }
@@ -438,12 +438,12 @@ const class_attr *class_constant(const type *cls, str name)
   return NULL;
 }
 
-function *class_find_method(const type *cls, str name)
+function *class_find_method(const type *cls, const char *name)
 {
   const class_info *ci = cls->cls;
 
-  for (uint32_t i = 0; ci && i < ci->n_methods; i++)
-    if (str_is(name, ci->methods[i]->name))
+  for (uint32_t i = 0; ci && name && i < ci->n_methods; i++)
+    if (strcmp(name, ci->methods[i]->name) == 0)
       return ci->methods[i];
   return NULL;
 }
@@ -454,7 +454,7 @@ function *ir_node_callee(const ir_node *n)
     return n->function;
   const char *name = ir_attr_string(n, "name");
   const type *t = ir_node_input(n, 0)->type;
-  return name && type_is(t, TYPE_CLASS) ? class_find_method(t, str_of(name)) : NULL;
+  return name && type_is(t, TYPE_CLASS) ? class_find_method(t, name) : NULL;
 }
 
 /* -- Compiling bodies -------------------------------------------------------------------------- */

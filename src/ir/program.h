@@ -177,7 +177,7 @@ void function_set_graph_steal(function *f, ir_graph *g);
 
 int class_attr_index(const type *cls, str name);         /* slot, or -1 */
 const class_attr *class_constant(const type *cls, str name);
-function *class_find_method(const type *cls, str name);  /* NULL: none */
+function *class_find_method(const type *cls, const char *name);  /* NULL: none */
 /* True for methods whose callers pass an object of the class first; static methods and functions
  * take none. */
 static inline bool function_takes_self(const function *f) { return f->self && !f->is_static; }

@@ -317,7 +317,7 @@ static void check_object(const verifier *v, const ir_node *n)
     broken(v, n, "the node has no attribute `name`");
   bool known = cls && cls->cls && (cls->kind == TYPE_CLASS || cls->kind == TYPE_INTERFACE);
   if (n->kind == IR_CALL_METHOD) {
-    const function *f = known ? class_find_method(cls, str_of(a->as.s)) : NULL;
+    const function *f = known ? class_find_method(cls, a->as.s) : NULL;
 
     if (known && (!f || (f->schema && f->schema->n_args != n->n_inputs)))
       broken(v, n, "the object has no such method, or one of other arguments");

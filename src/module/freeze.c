@@ -49,12 +49,12 @@ static void optimize_method(session *s, function *f, bool numerics)
 /* Optimise forward and the named methods. */
 static void optimize_methods(session *s, const type *cls, const freeze_options *o)
 {
-  function *forward = class_find_method(cls, STR("forward"));
+  function *forward = class_find_method(cls, "forward");
 
   if (forward)
     optimize_method(s, forward, o->numerics);
   for (size_t i = 0; i < o->n_preserved; i++) {
-    function *f = class_find_method(cls, str_of(o->preserved[i]));
+    function *f = class_find_method(cls, o->preserved[i]);
     if (f && f != forward)
       optimize_method(s, f, o->numerics);
   }

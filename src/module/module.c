@@ -143,7 +143,7 @@ rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, 
 
 static const class_info *class_of(const module *m) { return m->object.as.object->type->cls; }
 
-function *module_find_method(module *m, str name)
+function *module_find_method(module *m, const char *name)
 {
   return class_find_method(m->object.as.object->type, name);
 }
@@ -192,7 +192,7 @@ rush_status module_method(module *m, const char *name, function **out, rush_erro
 {
   const char *wanted = name ? name : "forward";
 
-  *out = module_find_method(m, str_of(wanted));
+  *out = module_find_method(m, wanted);
   return LIKELY(*out != NULL) ? RUSH_OK : fail_method(m, wanted, err);
 }
 

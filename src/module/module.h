@@ -67,7 +67,7 @@ rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush
                         uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
                         rush_value *result) RUSH_CHECKED;
 /* Return the method, or NULL.  Exported programs have only "forward". */
-function *module_find_method(module *m, str name);
+function *module_find_method(module *m, const char *name);
 /* Get the method (NULL: "forward"); if it does not exist, the error lists the existing ones. */
 rush_status module_method(module *m, const char *name, function **out,
                           rush_error *err) RUSH_CHECKED;

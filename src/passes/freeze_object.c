@@ -579,7 +579,7 @@ static void preserve(freezer *z, frozen *root, const char *name)
     const char *dot = memchr(rest.p, '.', rest.len);
     str part = {rest.p, dot ? (size_t)(dot - rest.p) : rest.len};
     int slot = class_attr_index(f->object->type, part);
-    function *method = slot < 0 && !dot ? class_find_method(f->object->type, part) : NULL;
+    function *method = slot < 0 && !dot ? class_find_method(f->object->type, rest.p) : NULL;
 
     if (method) {
       add_method(z, f, method);
@@ -611,7 +611,7 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   session_table_init(s, &z->written);
   class_complete(s, object.as.object->type);
   frozen *root = object_of(z, object.as.object, NULL, NULL);
-  function *forward = class_find_method(object.as.object->type, STR("forward"));
+  function *forward = class_find_method(object.as.object->type, "forward");
   if (forward)
     add_method(z, root, forward);
   for (uint32_t i = 0; i < n_preserved; i++)

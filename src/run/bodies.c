@@ -76,7 +76,7 @@ static rush_status call_method(call_ctx *cx, const char *name, const rush_value 
                                uint32_t n_args, rush_value *result)
 {
   const type *cls = args[0].as.object->type;
-  function *f = class_find_method(cls, str_of(name));
+  function *f = class_find_method(cls, name);
 
   if (!f)
     return call_fail(cx, "%s has no method %s", cls->name, name);
@@ -93,7 +93,7 @@ static rush_status call_method(call_ctx *cx, const char *name, const rush_value 
 
 static rush_status check_order(call_ctx *cx, const type *cls)
 {
-  function *f = class_find_method(cls, STR("__lt__"));
+  function *f = class_find_method(cls, "__lt__");
 
   if (f)
     TRY(function_prepare(cx, f));

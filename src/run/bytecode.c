@@ -480,7 +480,7 @@ static void put_call_method(coder *e, const ir_node *n)
 {
   const type *t = ir_node_input(n, 0)->type;
   const char *name = ir_attr_string(n, "name");
-  function *f = type_is(t, TYPE_CLASS) ? class_find_method(t, str_of(name)) : NULL;
+  function *f = type_is(t, TYPE_CLASS) ? class_find_method(t, name) : NULL;
 
   if (f)
     put_call(e, n, f);
@@ -494,7 +494,7 @@ static void put_context(coder *e, const ir_node *n)
 {
   bool enter = n->kind == IR_ENTER;
   const type *t = ir_node_input(n, 0)->type;
-  function *f = t->cls ? class_find_method(t, enter ? STR("__enter__") : STR("__exit__")) : NULL;
+  function *f = t->cls ? class_find_method(t, enter ? "__enter__" : "__exit__") : NULL;
 
   if (!f)
     put_unsupported(e, n, enter ? "__enter__" : "__exit__");

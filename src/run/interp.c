@@ -81,7 +81,7 @@ static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, co
 {
   rush_value self = peek(caller, operands(caller, st)[0]);
   function *fn = self.tag == RUSH_TAG_OBJECT
-                     ? class_find_method(self.as.object->type, str_of(st->name))
+                     ? class_find_method(self.as.object->type, st->name)
                      : NULL;
 
   if (!fn)
@@ -210,7 +210,7 @@ static rush_status remember_entered(call_ctx *cx, call_stack *s, frame *f, const
   entered *e = mem_alloc(s->ctx, sizeof *e);
   rush_value object = peek(f, operands(f, st)[0]);
   function *exit = object.tag == RUSH_TAG_OBJECT
-                       ? class_find_method(object.as.object->type, STR("__exit__"))
+                       ? class_find_method(object.as.object->type, "__exit__")
                        : NULL;
 
   if (!e)

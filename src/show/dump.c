@@ -199,7 +199,7 @@ static void each_method(session *s, const dump_job *job,
   const class_info *cls = job->m->object.as.object->type->cls;
 
   if (job->method ||
-      (module_find_method(job->m, STR("forward")) && job->what != RUSH_DUMP_SCHEMA)) {
+      (module_find_method(job->m, "forward") && job->what != RUSH_DUMP_SCHEMA)) {
     show(s, need_method(s, job->m, job->method), job->out);
     return;
   }

@@ -52,7 +52,7 @@ static const char *free_name(session *s, const recorder *r, const type *self, ui
   if (!self)
     return script_host_unique(s, r->p,
                               session_printf(s, "__torch__.__forked_function_%u", n_tasks));
-  for (uint32_t k = 1; class_find_method(self, str_of(name)); k++)
+  for (uint32_t k = 1; class_find_method(self, name); k++)
     name = session_printf(s, "forward%u", k);
   return name;
 }

@@ -300,7 +300,7 @@ static void enter_everywhere(fixture *f, const char *method, const rush_value *a
   rush_value whole_args[3] = {self, args[0], args[1]};
   text_buf want, got;
 
-  if (code_of(&f->cx, class_find_method(f->type, str_of(method)), &c) != RUSH_OK)
+  if (code_of(&f->cx, class_find_method(f->type, method), &c) != RUSH_OK)
     fail_msg("%s", f->err.message);
   rush_status st = function_call(&f->cx, c->function, whole_args, c->n_args, &v);
   describe(f, st, v, self, &want);

@@ -78,7 +78,7 @@ static void frames_become_methods_body(session *s, void *arg)
                "  %10 : Tensor = prim::CallMethod[name=\"forward\"](%inner, %2)\n"
                "  %x : Tensor = aten::mm(%10, %x.1) # f.py:7:0\n"
                "  return (%x)\n");
-  expect_graph(s, class_find_method(f->inner, STR("forward"))->graph,
+  expect_graph(s, class_find_method(f->inner, "forward")->graph,
                "graph(%self : __torch__.Inner,\n"
                "      %3 : Tensor):\n"
                "  %w : Tensor = prim::GetAttr[name=\"w\"](%self)\n"

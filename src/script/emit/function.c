@@ -362,7 +362,7 @@ static const type *derived_state(session *s, const function *f, const ast_def *d
       return NULL;
   if (def->n_params != 2)
     session_fail(s, &def->at, "Expected 2 arguments for `__setstate__`, got: %u", def->n_params);
-  function *get = class_find_method(f->self, STR("__getstate__"));
+  function *get = class_find_method(f->self, "__getstate__");
   if (!get)
     session_fail(s, &def->at,
                  "`__setstate__` defined but not `__getstate__`. You must have both defined on a "

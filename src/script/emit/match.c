@@ -237,7 +237,7 @@ const char *em_interface_reason(emitter *e, const type *cls, const type *want)
     return "";
   class_complete(e->s, cls);
   for (uint32_t i = 0; i < want->cls->n_methods; i++)
-    if (!class_find_method(cls, str_of(want->cls->methods[i]->name)))
+    if (!class_find_method(cls, want->cls->methods[i]->name))
       return session_printf(e->s, "\nClass '%s' does not have method '%s' but '%s' does.",
                             cls->name, want->cls->methods[i]->name, want->name);
   return session_printf(e->s,

@@ -160,7 +160,7 @@ bool em_find_method(const type *t, const char *name, function **out)
 {
   if ((t->kind != TYPE_CLASS && t->kind != TYPE_INTERFACE) || !t->cls)
     return false;
-  *out = class_find_method(t, str_of(name));
+  *out = class_find_method(t, name);
   return *out != NULL;
 }
 

@@ -841,7 +841,7 @@ static bool block_draws(session *s, reached **seen, const ir_block *b)
     session_poll(s);
     function *callee = n->function;
     if (n->kind == IR_CALL_METHOD && ir_node_input(n, 0)->type->kind == TYPE_CLASS)
-      callee = class_find_method(ir_node_input(n, 0)->type, str_of(ir_attr_string(n, "name")));
+      callee = class_find_method(ir_node_input(n, 0)->type, ir_attr_string(n, "name"));
     yes = (n->kind == IR_OP &&
            (n->op->effects & (OP_RANDOM | (n->op->outside ? OP_SIDE_EFFECT : 0)))) ||
           n->kind == IR_INTERFACE_CALL || (callee && draws(s, seen, callee));
@@ -886,7 +886,7 @@ bool script_host_is_random(session *s, function *f)
 /* Complete a class: its attributes are those that __init__ sets. */
 static void complete_class(session *s, const type *t)
 {
-  function *init = class_find_method(t, STR("__init__"));
+  function *init = class_find_method(t, "__init__");
   if (init && init->state == FUNCTION_DECLARED && init->compile)
     function_ensure(s, init);
 }

@@ -200,7 +200,7 @@ static sugared unit_overloads(session *s, unit *u, binding *b)
 /* Complete a class: its attributes are those that __init__ sets. */
 static void complete_class(session *s, const type *t)
 {
-  function *init = class_find_method(t, STR("__init__"));
+  function *init = class_find_method(t, "__init__");
   if (!init || init->state != FUNCTION_DECLARED)
     return;
   trail why = {.name = t->name, .at = &((binding *)init->compile_arg)->at};
