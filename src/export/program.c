@@ -110,8 +110,9 @@ void exported_print(session *s, text_buf *out, const exported_program *p)
   }
   text_puts(out, "Graph signature: \n    # inputs\n");
   print_inputs(out, p);
-  text_puts(out, "\n    \n    # outputs\n");
+  text_puts(out, p->n_inputs ? "\n    \n    # outputs\n" : "    \n    \n    # outputs\n");
   print_outputs(out, p);
+  text_puts(out, p->n_outputs ? "" : "    ");
   text_puts(out, "\n    \nRange constraints: ");
   print_ranges(s, out, p);
   text_puts(out, "\n");

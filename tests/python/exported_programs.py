@@ -378,6 +378,11 @@ def numbers_given() -> ExportedProgram:
 
 
 @program
+def no_inputs() -> ExportedProgram:
+    return exported(lambda m: torch.arange(3))
+
+
+@program
 def odd_weights() -> ExportedProgram:
     class Odd(nn.Module):
         def __init__(self) -> None:
