@@ -72,7 +72,7 @@ static void search_program(session *s, void *arg)
 
   q->s = s;
   session_table_init(s, &q->seen);
-  session_lock(s, &q->first->program->lock);
+  session_lock_to_read(s, &q->first->program->lock);
   search_function(q, q->first);
 }
 

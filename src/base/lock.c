@@ -17,7 +17,7 @@
   "another thread was changing or compiling this when the process forked: load it again in the " \
   "child"
 
-rush_status mutex_wait(call_ctx *cx, mutex *m)
+rush_status mutex_wait_to_read(call_ctx *cx, mutex *m)
 {
   if (mutex_try(m)) {
     if (LIKELY(!m->broken))
@@ -36,6 +36,19 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
     ns = ns < WAIT_MOST_NS ? 2 * ns : ns;
   } while (!mutex_try(m));
   return RUSH_OK;
+}
+
+rush_status mutex_wait(call_ctx *cx, mutex *m)
+{
+  TRY(mutex_wait_to_read(cx, m));
+  m->n_changing++;
+  return RUSH_OK;
+}
+
+void mutex_done(mutex *m)
+{
+  m->n_changing--;
+  mutex_unlock(m);
 }
 
 /* -- Locks of calls ---------------------------------------------------------------------------- */

@@ -17,9 +17,13 @@
 
 #include "base/threads.h"
 
-/* Lock a mutex that another thread may hold for long (a compilation).  It is not locked after a
- * failure. RUSH_ERAISED: it was held by a thread that does not exist after a fork. */
+/* Lock a mutex that another thread may hold for long (a compilation), to change what it protects,
+ * until mutex_done; or to read it (and to write what nobody relies on, like the scratch fields of a
+ * graph), until mutex_unlock.  It is not locked after a failure.  RUSH_ERAISED: a thread that does
+ * not exist after a fork was changing the data. */
 rush_status mutex_wait(call_ctx *cx, mutex *m) RUSH_CHECKED;
+rush_status mutex_wait_to_read(call_ctx *cx, mutex *m) RUSH_CHECKED;
+void mutex_done(mutex *m);
 
 typedef struct call_lock {
   _Atomic uint32_t state; /* holders and waiters: see lock.c */

@@ -284,11 +284,18 @@ void session_table_put(session *s, table *t, str key, void *value)
     session_check(s, call_nomem(s->cx));
 }
 
+static void done(void *lock) { mutex_done(lock); }
 static void unlock(void *lock) { mutex_unlock(lock); }
 
 void session_lock(session *s, mutex *lock)
 {
   session_check(s, mutex_wait(s->cx, lock));
+  session_defer(s, done, lock);
+}
+
+void session_lock_to_read(session *s, mutex *lock)
+{
+  session_check(s, mutex_wait_to_read(s->cx, lock));
   session_defer(s, unlock, lock);
 }
 

@@ -87,7 +87,9 @@ text_buf *session_text(session *s);
 void session_table_init(session *s, table *t);
 /* Like table_put; leaves the session if memory runs out. */
 void session_table_put(session *s, table *t, str key, void *value);
-/* Wait for the lock (base/lock.h) and hold it until the session ends. */
+/* Wait for the lock (base/lock.h) and hold it until the session ends, to change what it protects,
+ * or to read it. */
 void session_lock(session *s, mutex *lock);
+void session_lock_to_read(session *s, mutex *lock);
 
 #endif

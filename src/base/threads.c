@@ -98,6 +98,7 @@ void mutex_init(mutex *m)
   pthread_mutex_init(&m->m, NULL);
   atomic_init(&m->seen, forks_now());
   m->recursive = m->broken = false;
+  m->n_changing = 0;
 }
 
 void mutex_init_recursive(mutex *m)
@@ -125,12 +126,12 @@ void mutex_after_fork(mutex *m)
     if (pthread_mutex_trylock(&m->m) == 0) {
       pthread_mutex_unlock(&m->m);
     } else {
-      const bool recursive = m->recursive;
+      const bool recursive = m->recursive, broken = m->broken || m->n_changing > 0;
       if (recursive)
         mutex_init_recursive(m);
       else
         mutex_init(m);
-      m->broken = true;
+      m->broken = broken;
     }
     atomic_store_explicit(&m->seen, now, memory_order_relaxed);
   }

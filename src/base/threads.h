@@ -28,11 +28,12 @@ static inline uint32_t forks_now(void)
 typedef struct mutex {
   pthread_mutex_t m;
   _Atomic uint32_t seen; /* the generation in which it was last used */
+  uint32_t n_changing; /* holds of its holder that change the data, of mutex_wait (base/lock.h) */
   bool recursive;
-  /* a thread that no longer exists held it: the data it protects may be inconsistent */
+  /* a thread that no longer exists held it to change the data, which may be inconsistent */
   bool broken;
 } mutex;
-#define MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER, 0, false, false}
+#define MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER, 0, 0, false, false}
 void mutex_init(mutex *m);
 void mutex_init_recursive(mutex *m);
 static inline void mutex_destroy(mutex *m) { pthread_mutex_destroy(&m->m); }

@@ -609,7 +609,7 @@ static void find_changes(session *s, void *arg)
   summary *none = NULL;
   alias_info top = {.s = s, .training = q->training, .summaries = &none};
 
-  session_lock(s, &q->f->program->lock); /* the graphs' scratch is ours */
+  session_lock_to_read(s, &q->f->program->lock); /* the graphs' scratch is ours */
   const summary *m = summarise(&top, q->f, 0, 0);
   q->changes = !m || m->n == 0 || m->written[0] || m->written[m->n + 1];
 }

@@ -471,7 +471,7 @@ static void unlock_program(void *arg)
   /* Still compiling: the session was left early.  The next call tries again. */
   if (e->f && e->f->state == FUNCTION_COMPILING)
     e->f->state = FUNCTION_DECLARED;
-  mutex_unlock(&e->p->lock);
+  mutex_done(&e->p->lock);
 }
 
 static ensure *lock_program(session *s, program *p)

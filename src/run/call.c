@@ -56,7 +56,7 @@ static void emit_code(session *s, void *arg)
   function *f = job->f;
 
   function_ensure(s, f);
-  session_lock(s, &f->program->lock);
+  session_lock_to_read(s, &f->program->lock);
   job->made = atomic_load_explicit(&f->code, memory_order_acquire);
   if (!job->made) {
     if (!f->graph)
@@ -74,7 +74,7 @@ static void emit_marked(session *s, void *arg)
 {
   code *c = arg;
 
-  session_lock(s, &c->function->program->lock);
+  session_lock_to_read(s, &c->function->program->lock);
   if (!atomic_load_explicit(&c->marked, memory_order_acquire))
     atomic_store_explicit(&c->marked, code_emit_marked(s, c), memory_order_release);
 }
@@ -85,7 +85,7 @@ static void emit_recorded(session *s, void *arg)
 {
   code *c = arg;
 
-  session_lock(s, &c->function->program->lock);
+  session_lock_to_read(s, &c->function->program->lock);
   if (atomic_load_explicit(&c->recorded, memory_order_acquire))
     return;
   code *made = code_emit_graph(s, passes_run(s, c->function, NULL, true, NULL), c->function);

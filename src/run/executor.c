@@ -362,7 +362,7 @@ static void make_plan(session *s, void *arg)
     return;
   for (uint32_t i = 0; i < n; i++)
     entry[i] = job->entry >> i & 1 ? &job->facts[i] : NULL;
-  session_lock(s, &f->program->lock);
+  session_lock_to_read(s, &f->program->lock);
   job->epoch = context_state_epoch(s->cx->ctx);
   profiled = profiled_for_plan(s, job->canonical, &sp);
   ir_graph *g = passes_run(s, f, &sp, job->is_recorded, NULL);
@@ -513,7 +513,7 @@ static void make_profiled(session *s, void *arg)
 {
   profile_job *job = arg;
 
-  session_lock(s, &job->canonical->function->program->lock);
+  session_lock_to_read(s, &job->canonical->function->program->lock);
   job->made = code_profiled(s, job->canonical);
 }
 
@@ -608,7 +608,7 @@ ir_graph *executor_last_graph(session *s, function *f, const rush_object *self)
   session_check(s, code_of(s->cx, f, &c));
   executor *e = executor_of(f, self);
   const plan *p = e ? atomic_load(&e->last) : NULL;
-  session_lock(s, &f->program->lock); /* copies use the graph's scratch fields */
+  session_lock_to_read(s, &f->program->lock); /* copies use the graph's scratch fields */
   c = p ? p->code : c;
   return ir_graph_twin(s, c->graph ? c->graph : f->graph);
 }
@@ -724,8 +724,8 @@ void executor_describe(session *s, text_buf *out, const function *f, const rush_
               e && atomic_load(&e->gave_up) ? "; a plan would be the code that runs anyway" : "");
   if (!e)
     return;
-  session_lock(s, &e->lock);
-  session_lock(s, &f->program->lock); /* the graphs' scratch fields */
+  session_lock_to_read(s, &e->lock);
+  session_lock_to_read(s, &f->program->lock); /* the graphs' scratch fields */
   for (int k = 0; k < MOST_PLANS; k++) {
     const plan *p = atomic_load(&e->plans[k]);
     if (!p)

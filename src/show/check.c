@@ -64,7 +64,7 @@ static void check_body(session *s, void *arg)
   look_inside(k, s, f->graph->block);
   if (!passes_wanted(s->cx->ctx))
     return;
-  session_lock(s, &f->program->lock);
+  session_lock_to_read(s, &f->program->lock);
   ir_graph *runs = passes_run(s, f, NULL, false, NULL);
   session_defer(s, ir_graph_free_deferred, runs);
   ir_verify(s, runs, "the passes");

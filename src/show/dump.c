@@ -242,7 +242,7 @@ static void free_graph(void *g) { ir_graph_free(g); }
 static void show_groups(session *s, function *f, text_buf *out)
 {
   function_ensure(s, f);
-  session_lock(s, &f->program->lock);
+  session_lock_to_read(s, &f->program->lock);
   ir_graph *g = passes_run(s, f, NULL, false, out);
 
   session_defer(s, free_graph, g);

@@ -425,7 +425,7 @@ void show_json(session *s, module *m, const char *method, text_buf *out)
   w->last = &w->first;
   session_table_init(s, &w->functions);
   session_table_init(s, &w->ops);
-  session_lock(s, &m->program->lock); /* values' scratch numbers are ours meanwhile */
+  session_lock_to_read(s, &m->program->lock); /* values' scratch numbers are ours meanwhile */
   text_printf(out, "{\"format\":\"%s\",\"class\":",
               m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
   put_str(out, m->object.as.object->type->name);

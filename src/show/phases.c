@@ -46,7 +46,7 @@ void show_phases(session *s, function *f, text_buf *out)
   shown w = {.out = out, .now = session_text(s), .before = session_text(s)};
 
   function_ensure(s, f);
-  session_lock(s, &f->program->lock);
+  session_lock_to_read(s, &f->program->lock);
   ir_graph *g = ir_graph_copy(s, f->graph);
   session_defer(s, ir_graph_free_deferred, g);
   show_tables(out);

@@ -340,7 +340,7 @@ static rush_status prepare_gradient(call_ctx *cx, const op *o, const op_gradient
       atomic_store_explicit(&((op_gradient *)(uintptr_t)g)->function, function,
                             memory_order_release);
   }
-  mutex_unlock(&store->prepare_lock);
+  mutex_done(&store->prepare_lock);
   return st;
 }
 

@@ -737,7 +737,7 @@ static rush_status prepare_text(call_ctx *cx, const op *o, uint32_t text_at,
     if (st == RUSH_OK)
       atomic_store_explicit(function, made, memory_order_release);
   }
-  mutex_unlock(&r->prepare_lock);
+  mutex_done(&r->prepare_lock);
   return st;
 }
 
