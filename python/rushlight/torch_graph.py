@@ -17,7 +17,8 @@ _WARNING = re.compile(
     r"^ +aten::warn\(.*\n", re.MULTILINE
 )  # torch runs them with a source range only, which texts do not have
 _SUBGRAPHS = re.compile(r"^with \w+::\w+ = graph\(", re.MULTILINE)  # at the end of the text
-_PART = re.compile(r"(\w+\((?=[^()]*\*)[^()]*?), strides=\[[^\]]*\]")  # torch reads all sizes or none
+# torch reads strides only with all sizes
+_PART = re.compile(r"(\w+\((?=[^()]*\*)[^()]*?), strides=\[[^\]]*\]")
 _NUMBERED = re.compile(r"\w+::\w+_\d+$")  # a node's kind in a text with subgraphs
 _LIST = re.compile(
     r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=(?:annotate\(List\[\w+\], "
