@@ -82,6 +82,17 @@ typedef struct point_call {
   const region_step *s;
 } point_call;
 
+/* Pixels that a tape takes at once where an operand has one pixel for all: it is repeated. */
+#define REPEATED 32
+
+/* Set an operand to REPEATED copies of a block's only pixel, in `room`. */
+static void *repeat_pixel(const float *pixel, float *room)
+{
+  for (int i = 0; i < REPEATED; i++)
+    memcpy(room + i * BLOCK_LANES, pixel, BLOCK_LANES * sizeof *room);
+  return room;
+}
+
 /* Run the tape over n pixels of a block. */
 static void run_point(void *user, int64_t image, int64_t block, int64_t y, int64_t x, int64_t n)
 {
@@ -89,18 +100,31 @@ static void run_point(void *user, int64_t image, int64_t block, int64_t y, int64
   const point_part *part = p->s->point;
   const region_place *places = p->c->r->places;
   const uint32_t n_inputs = (uint32_t)part->fused.tape.n_inputs,
-                 n_results = (uint32_t)part->fused.tape.n_results;
+                 n_rows = n_inputs - part->n_channels,
+                 n_all = n_inputs + (uint32_t)part->fused.tape.n_results;
+  _Alignas(64) float repeated[2][REPEATED * BLOCK_LANES];
   void *operands[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS];
 
-  for (uint32_t i = 0; i < n_inputs + n_results; i++) {
+  for (uint32_t i = 0; i < n_all; i++) {
     const uint32_t at = i < n_inputs ? part->inputs[i] : part->results[i - n_inputs];
     float *data = place_data(p->c, at);
 
+    if (i >= n_rows && i < n_inputs) {
+      operands[i] = repeat_pixel(data + block_at(&places[at].place, image, block, 0, 0),
+                                 repeated[i - n_rows]);
+      continue;
+    }
     operands[i] = data + block_at(&places[at].place, image, block, y, x);
     if (i >= n_inputs && at != p->s->out)
       block_border(&places[at].place, data, image, block, y, x, n);
   }
-  part->code->fn(n * BLOCK_LANES, operands);
+  const int64_t most = part->n_channels ? REPEATED : n;
+  for (int64_t done = 0; done < n; done += most) {
+    part->code->fn(i64_min(most, n - done) * BLOCK_LANES, operands);
+    for (uint32_t i = 0; i < n_all; i++)
+      if (i < n_rows || i >= n_inputs)
+        operands[i] = (float *)operands[i] + most * BLOCK_LANES;
+  }
 }
 
 /* Fill the step's parameters by channel, zeros behind the last one. */
@@ -183,7 +207,7 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.from = arg_data(c, s->arg);
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
-  else if (s->kind != BLOCK_NOTHING)
+  else if (s->kind != BLOCK_NOTHING && s->kind != BLOCK_AVERAGE)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
     TRY(find_weight(c, s, &b, &once));
@@ -279,7 +303,8 @@ static void destroy_region(void *state, void *user)
 
 static const char *const kind_names[] = {
   [BLOCK_CONV] = "convolution",   [BLOCK_DEPTHWISE] = "depthwise convolution",
-  [BLOCK_MAX] = "maximum",        [BLOCK_SCALE] = "batch norm",
+  [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
+  [BLOCK_SCALE] = "batch norm",
   [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 

@@ -7,7 +7,7 @@
 #define REGION_OP "rushlight::region"
 
 /* What a node is to a region. */
-typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_POINT } region_op;
+typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_AVERAGE, OP_POINT } region_op;
 
 /* A convolution's or pooling's window, as block.h takes it: h, w. */
 typedef struct region_window {
@@ -25,6 +25,7 @@ struct region_fact;
 bool region_image_of(const backend *k, const rush_graph_value *v, region_image *out);
 /* Return what the node is, with its window, or OP_NONE and the reason. */
 region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why);
+bool region_same_image(const region_image *a, const region_image *b);
 /* True for convolutions that compute channel by channel. */
 bool region_is_depthwise(const backend *k, const rush_node *n);
 /* Read what an argument of a group must be: the body's input v. */
@@ -41,6 +42,7 @@ typedef struct point_part { /* the tape behind a step */
   fused fused;
   loop_code *code;
   uint32_t inputs[GROUP_MAX_INPUTS]; /* places */
+  uint32_t n_channels; /* inputs that have one pixel for all, the last ones */
   uint32_t results[GROUP_MAX_RESULTS];
 } point_part;
 

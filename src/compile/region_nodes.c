@@ -161,7 +161,7 @@ static int dims_of(const backend *k, const rush_graph_value *v)
   return dense_facts(k, v, &f) ? f.n_dims : -1;
 }
 
-static bool same_image(const region_image *a, const region_image *b)
+bool region_same_image(const region_image *a, const region_image *b)
 {
   return a->batch == b->batch && a->n_ch == b->n_ch && a->h == b->h && a->w == b->w;
 }
@@ -290,7 +290,7 @@ static const char *read_norm(const backend *k, const rush_node *n)
   rush_value eps;
 
   if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
-      !region_image_of(k, k->api->node_output(n, 0), &out) || !same_image(&in, &out))
+      !region_image_of(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
   if (!ARG(k, n, "training") || !is_false(k, ARG(k, n, "training")))
     return "a batch norm that may be in training";
@@ -334,12 +334,24 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
   return NULL;
 }
 
+static const char *read_average(const backend *k, const rush_node *n)
+{
+  region_image in, out;
+
+  if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
+      !region_image_of(k, k->api->node_output(n, 0), &out) ||
+      dims_of(k, k->api->node_input(n, 0)) != 4 || in.batch != out.batch || in.n_ch != out.n_ch)
+    return NO_IMAGE;
+  return out.h == 1 && out.w == 1 && in.h * in.w > 1 ? NULL : "not one average of each channel";
+}
+
 static const char *read_point(const backend *k, const rush_node *n, cpu_level level)
 {
   const rush_backend_api *api = k->api;
   region_image out, in;
   rush_value c;
   const char *why = group_refuse(k, n, level);
+  bool has_whole = false;
 
   if (why)
     return why;
@@ -350,11 +362,14 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
 
     if (api->value_constant(v, &c) && c.tag != RUSH_TAG_TENSOR)
       continue;
-    if (!region_image_of(k, v, &in) || !same_image(&in, &out) ||
-        dims_of(k, v) != dims_of(k, api->node_output(n, 0)))
+    if (!region_image_of(k, v, &in) || dims_of(k, v) != dims_of(k, api->node_output(n, 0)))
       return "an operand of another size, or a number that is not constant";
+    const bool whole = region_same_image(&in, &out);
+    if (!whole && (in.batch != out.batch || in.n_ch != out.n_ch || in.h != 1 || in.w != 1))
+      return "an operand of another size, or a number that is not constant";
+    has_whole |= whole;
   }
-  return NULL;
+  return has_whole ? NULL : "no operand has the result's size";
 }
 
 static region_op op_or_none(region_op op, const char *refused, const char **why)
@@ -374,6 +389,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_NORM, read_norm(k, n), why);
   case OPN_MAX_POOL1D: case OPN_MAX_POOL2D:
     return op_or_none(OP_MAX_POOL, read_max_pool(k, n, w), why);
+  case OPN_ADAPTIVE_AVG_POOL2D:
+    return op_or_none(OP_AVERAGE, read_average(k, n), why);
   }
   return op_or_none(OP_POINT, read_point(k, n, (cpu_level)k->api->context_cpu(k->ctx)), why);
 }

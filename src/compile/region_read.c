@@ -9,6 +9,8 @@
  * numbers. */
 #include "compile/region_int.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 
 #define MOST_POINT 32  /* pointwise nodes of a step */
@@ -155,6 +157,8 @@ typedef struct point_set {
   const rush_node *nodes[MOST_POINT];
   const rush_graph_value *inputs[MOST_POINT * 4], *results[MOST_POINT];
   uint32_t n_nodes, n_inputs, n_results;
+  uint32_t n_channels; /* inputs of one pixel, the last ones */
+  region_image like;   /* what its nodes make */
   const rush_graph_value *head; /* the step's value, or NULL */
   bool head_stays; /* others read it too */
 } point_set;
@@ -186,10 +190,16 @@ static bool leaves_set(const reader *d, const point_set *p, const rush_graph_val
   return false;
 }
 
-/* True if the node reads a value of the set and, besides, only what exists. */
-static bool joins(const reader *d, const node_state *n)
+/* True if the node reads a value of the set and, besides, only what exists, and makes an image like
+ * the set's. */
+static bool joins(const reader *d, const region_image *like, const node_state *n)
 {
+  region_image image;
   bool touches = false;
+
+  if (!region_image_of(&d->k, d->k.api->node_output(n->node, 0), &image) ||
+      !region_same_image(&image, like))
+    return false;
 
   for (size_t i = 0; i < d->k.api->node_n_inputs(n->node); i++) {
     const rush_graph_value *v = d->k.api->node_input(n->node, i);
@@ -211,6 +221,17 @@ static void add_once(const rush_graph_value **list, uint32_t *n, const rush_grap
     if (list[i] == v)
       return;
   list[(*n)++] = v;
+}
+
+/* Count the inputs that have one pixel for all. */
+static uint32_t count_channels(const reader *d, const point_set *p)
+{
+  region_image image;
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < p->n_inputs; i++)
+    n += region_image_of(&d->k, p->inputs[i], &image) && !region_same_image(&image, &p->like);
+  return n;
 }
 
 /* Find the set's inputs and results; returns false if a tape cannot have as many. */
@@ -237,26 +258,50 @@ static bool find_border(const reader *d, point_set *p)
       p->results[p->n_results++] = v;
   }
   p->head_stays = p->head && leaves_set(d, p, p->head);
-  return p->n_results <= GROUP_MAX_RESULTS;
+  return p->n_results <= GROUP_MAX_RESULTS && count_channels(d, p) <= 2;
+}
+
+/* Put the inputs that have one pixel for all behind the others. */
+static void sort_channels(const reader *d, point_set *p)
+{
+  const rush_graph_value *sorted[MOST_POINT * 4];
+  region_image image;
+  uint32_t n = 0;
+
+  p->n_channels = 0;
+  for (int channels = 0; channels < 2; channels++)
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+      (void)region_image_of(&d->k, p->inputs[i], &image);
+      if (region_same_image(&image, &p->like) == channels)
+        continue;
+      sorted[n++] = p->inputs[i];
+      p->n_channels += (uint32_t)channels;
+    }
+  memcpy(p->inputs, sorted, p->n_inputs * sizeof *sorted);
 }
 
 /* Collect pointwise nodes behind node `from` that can follow the step; `p` has the head, or one
  * node to begin with. */
 static void gather_set(reader *d, uint32_t from, point_set *p)
 {
+  const rush_graph_value *first = p->head ? p->head : d->k.api->node_output(p->nodes[0], 0);
+
   d->mark++;
+  d->failed |= !region_image_of(&d->k, first, &p->like);
   if (p->head)
     state_of(d, p->head)->mark = d->mark;
   for (uint32_t i = 0; i < p->n_nodes; i++)
     state_of(d, d->k.api->node_output(p->nodes[i], 0))->mark = d->mark;
-  for (uint32_t j = from + 1; j < d->n_nodes && j - from < MOST_AHEAD && p->n_nodes < MOST_POINT;
+  for (uint32_t j = from + 1; j < d->n_nodes && j - from < MOST_AHEAD && p->n_nodes < MOST_POINT &&
+                              !d->failed;
        j++)
-    if (!d->nodes[j].done && d->nodes[j].op == OP_POINT && joins(d, &d->nodes[j])) {
+    if (!d->nodes[j].done && d->nodes[j].op == OP_POINT && joins(d, &p->like, &d->nodes[j])) {
       p->nodes[p->n_nodes++] = d->nodes[j].node;
       state_of(d, d->k.api->node_output(d->nodes[j].node, 0))->mark = d->mark;
     }
   while (!find_border(d, p))
     p->n_nodes--; /* the rest joins another step */
+  sort_channels(d, p);
 }
 
 static void point_free(const backend *k, point_part *p)
@@ -310,6 +355,7 @@ static void finish_step(reader *d, uint32_t from, region_step *s, const rush_gra
   if (head)
     state_of(d, head)->place = s->out;
   if (p.n_nodes && (s->point = point_make(d, &p))) {
+    s->point->n_channels = p.n_channels;
     for (uint32_t i = 0; i < p.n_inputs; i++)
       s->point->inputs[i] = place_of(d, p.inputs[i]);
     for (uint32_t i = 0; i < p.n_results; i++) {
@@ -410,10 +456,12 @@ static void read_node(reader *d, uint32_t at)
     finish_step(d, at, &s, NULL, n);
     return;
   }
-  region_step s = step_of(d->nodes[at].op == OP_NORM ? BLOCK_SCALE : BLOCK_MAX);
+  region_step s = step_of(d->nodes[at].op == OP_NORM       ? BLOCK_SCALE
+                          : d->nodes[at].op == OP_AVERAGE ? BLOCK_AVERAGE
+                                                          : BLOCK_MAX);
   if (s.kind == BLOCK_SCALE)
     set_norm(d, &s, n);
-  else
+  else if (s.kind == BLOCK_MAX)
     s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));
   d->failed |= !region_image_of(&d->k, head, &out);
@@ -503,7 +551,8 @@ static bool is_flat(const region *r, const region_step *s)
 {
   bool flat = s->out == NO_INDEX || block_is_flat(&r->places[s->out].place);
 
-  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_inputs; i++)
+  for (uint32_t i = 0;
+       s->point && i < (uint32_t)s->point->fused.tape.n_inputs - s->point->n_channels; i++)
     flat &= block_is_flat(&r->places[s->point->inputs[i]].place);
   for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_results; i++)
     flat &= block_is_flat(&r->places[s->point->results[i]].place);

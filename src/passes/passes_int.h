@@ -88,6 +88,10 @@ const char *adding_order_refuses(const adding_order *o, const ir_node *n);
 /* True if gradients have the same bits when the group is differentiated as one. */
 bool adding_order_keeps(adding_order *o, const order_group *g);
 
+/* Replace in-place operators by functional ones where nothing can tell: on tensors that the graph
+ * makes and keeps, with known sizes (remove_mutation.c). */
+void pass_remove_exact_mutation(session *s, ir_graph *g);
+
 /* Group nodes into nodes of a kind that has a subgraph, as pass_group does; `def` without an
  * operator.  `order`: groups keep it; or NULL. */
 void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def,

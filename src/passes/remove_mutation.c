@@ -286,9 +286,57 @@ static ir_value *changed(session *s, ir_node *n, ir_value *x)
   return pass_put_op(s, n, "aten::type_as", "", in, 2)->outputs[0];
 }
 
+static bool is_row_major(const ir_value *v, const ir_facts **f)
+{
+  *f = ir_facts_of(v->type);
+  return ir_facts_has_sizes(*f) && ir_facts_are_row_major(*f);
+}
+
+/* True if the change certainly succeeds, and the functional operator gives the same dtype, sizes
+ * and strides: a pointwise one of floats, whose operands are no larger than the tensor. */
+static bool is_exact(const ir_node *n)
+{
+  const ir_facts *self, *other;
+
+  if (n->op->family != FAMILY_POINTWISE || !n->op->base || n->op->variant != VARIANT_INPLACE ||
+      !is_row_major(ir_node_input(n, 0), &self) || self->dtype == DTYPE_NONE ||
+      dtype_class_of(self->dtype) != DTYPE_FLOAT)
+    return false;
+  for (uint32_t i = 1; i < n->n_inputs; i++) {
+    const ir_value *v = ir_node_input(n, i);
+
+    if (type_is(v->type, TYPE_INT) || type_is(v->type, TYPE_FLOAT) || type_is(v->type, TYPE_BOOL) ||
+        type_is(v->type, TYPE_NONE))
+      continue;
+    if (!type_is(v->type, TYPE_TENSOR) || !is_row_major(v, &other) ||
+        other->dtype != self->dtype || other->n_dims > self->n_dims)
+      return false;
+    for (int d = 0; d < other->n_dims; d++) {
+      const int64_t size = other->sizes[d];
+      if (size != 1 && size != self->sizes[self->n_dims - other->n_dims + d])
+        return false;
+    }
+  }
+  return true;
+}
+
+/* True if every use of the tensor, under all its names, only reads it or is an exact change. */
+static bool all_exact(const use_list *l)
+{
+  for (uint32_t i = 0; i < l->n; i++) {
+    const ir_node *n = l->v[i].use->user;
+    const uint32_t at = input_index(l->v[i].use);
+    const bool change = is_change(n, l->block) && at == 0;
+
+    if (change ? !is_exact(n) : !only_reads(n, at))
+      return false;
+  }
+  return true;
+}
+
 /* Replace each use, in text order, by x's value at that point; from the first use that may retain
  * it on, changes are kept. */
-static void settle_tensor(session *s, ir_value *x)
+static void settle_tensor(session *s, ir_value *x, bool exact)
 {
   use_list l = {.s = s, .block = x->node->block};
   ir_value *now = x;
@@ -300,7 +348,7 @@ static void settle_tensor(session *s, ir_value *x)
       add_uses(&l, l.v[i].use->user->outputs[0]);
       any = true;
     }
-  if (!any)
+  if (!any || (exact && !all_exact(&l)))
     return;
   qsort(l.v, l.n, sizeof *l.v, by_use_order);
   for (uint32_t i = 0, end; i < l.n; i = end) {
@@ -317,6 +365,8 @@ static void settle_tensor(session *s, ir_value *x)
     }
     ir_node *n = l.v[i].use->user;
     ir_value *after = change && !held ? changed(s, n, now) : NULL;
+    if (after && exact)
+      after->type = n->outputs[0]->type;
     if (after) {
       ir_value_replace_all_uses(n->outputs[0], after);
       ir_node_destroy(n);
@@ -333,7 +383,7 @@ static void find_fresh(session *s, ir_node *n, void *arg)
 }
 
 /* Settling removes nodes, so the candidates are found first. */
-void pass_remove_tensor_mutation(session *s, ir_graph *g)
+static void settle_tensors(session *s, ir_graph *g, bool exact)
 {
   found *all = NULL;
 
@@ -341,7 +391,16 @@ void pass_remove_tensor_mutation(session *s, ir_graph *g)
   for (; all; all = all->next)
     for (uint32_t i = 0; i < all->n->n_outputs; i++)
       if (all->n->outputs[i]->uses && is_fresh(all->n->outputs[i]))
-        settle_tensor(s, all->n->outputs[i]);
+        settle_tensor(s, all->n->outputs[i], exact);
+}
+
+void pass_remove_tensor_mutation(session *s, ir_graph *g) { settle_tensors(s, g, false); }
+
+/* What leaves the graph is kept: its version would tell. */
+void pass_remove_exact_mutation(session *s, ir_graph *g)
+{
+  if (!g->is_recorded)
+    settle_tensors(s, g, true);
 }
 
 void pass_remove_mutation(session *s, ir_graph *g)

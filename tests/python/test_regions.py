@@ -60,6 +60,27 @@ class Mobile(nn.Module):
         return self.p(functional.hardsigmoid(self.dw(y)))
 
 
+class Squeezed(nn.Module):
+    """Squeeze and excite, activations in place, a shortcut that is added in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.n = nn.Conv2d(3, 24, 3, 2, 1, bias=False), nn.BatchNorm2d(24)
+        self.d = nn.Conv2d(24, 24, 3, 1, 1, groups=24, bias=False)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.s, self.e = nn.Conv2d(24, 9, 1), nn.Conv2d(9, 24, 1)
+        self.p, self.m = nn.Conv2d(24, 24, 1, bias=False), nn.BatchNorm2d(24)
+        self.relu, self.swish = nn.ReLU(inplace=True), nn.Hardswish(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.swish(self.n(self.a(x)))
+        y = self.swish(self.d(x))
+        y = functional.hardsigmoid(self.e(self.relu(self.s(self.pool(y))))) * y
+        y = self.m(self.p(y))
+        y += x
+        return self.pool(y).flatten(1)
+
+
 class Odd(nn.Module):
     """What is at a region's border: several results, norms and chains on their own, long sums."""
 
@@ -92,6 +113,7 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "residual": (Residual, (2, 3, 61, 67)),
     "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
     "mobile": (Mobile, (1, 5, 47, 60)),
+    "squeezed": (Squeezed, (2, 3, 37, 50)),
     "odd": (Odd, (3, 6, 9, 31)),
     "line": (Line, (2, 1, 400)),
 }

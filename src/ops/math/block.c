@@ -13,6 +13,8 @@
 
 /* Tiles of pixels that share a panel of weights while it is in the cache. */
 #define TASK_TILES 16
+/* Tiles that are written before `after` reads them: a few KB, which stay in L1. */
+#define AFTER_TILES 4
 /* Pixels of a block that other steps write before `after` reads them: 16 KB. */
 #define TASK_PIXELS 256
 
@@ -114,46 +116,71 @@ static void place_tile(const job *j, int64_t image, int64_t i, gemm_tile *t, int
   *to = block_at(&s->out, image, 0, y, x);
 }
 
-/* Compute pixel tiles [i0, i1) of one image, one panel of output channels. */
-static void run_tiles(const job *j, int64_t image, int64_t panel, int64_t i0, int64_t i1,
-                      float *sums)
+/* Add the terms from k0 on, a piece of them, to tile i of a panel; `mine`: its sums so far, which
+ * wait as they are made. */
+static void run_tile(const job *j, int64_t image, int64_t panel, int64_t i, int64_t k0, float *mine)
 {
   const block_step *s = j->s;
   const int64_t nr = j->kr->nr, vl = j->kr->vl, ch = panel * nr, block = block_floats(&s->out);
-  const int64_t place0 = ch / BLOCK_LANES * block + ch % BLOCK_LANES,
-                place1 = (ch + vl) / BLOCK_LANES * block + (ch + vl) % BLOCK_LANES;
-  const int64_t lanes = block_count(&s->out) * BLOCK_LANES;
-  gemm_tile t = {.b_ks = nr, .cols = (int)i64_min(nr, lanes - ch), .alpha = 1.0, .beta = 1.0,
-                 .d_cs = 1, .c_cs = 1};
-  for (int64_t k0 = 0; k0 < j->n_k; k0 += j->piece) {
-    t.k = i64_min(j->piece, j->n_k - k0);
-    t.a_off = s->k_off + k0;
-    t.b = (const float *)s->weight->data + (panel * j->n_k + k0) * nr;
-    const bool last = k0 + t.k == j->n_k;
-    t.scale = last && s->scale ? s->scale + ch : NULL;
-    t.shift = last && s->scale ? s->shift + ch : NULL;
-    for (int64_t i = i0; i < i1; i++) { /* sums of pieces wait as they are made */
-      float *mine = sums + (i - i0) * j->kr->mr * nr;
-      int64_t to;
-      place_tile(j, image, i, &t, &to);
-      t.d = k0 ? mine : s->bias ? s->bias + ch : NULL;
-      t.d_rs = k0 ? nr : 0;
-      t.c = last ? s->to + to + place0 : mine;
-      t.c1 = last ? s->to + to + place1 : mine + vl;
-      t.c_rs = last ? BLOCK_LANES : nr;
-      t.c_mid = last ? t.c_mid : 7 * nr;
-      j->kr->tile_block(&t);
-    }
+  const int64_t k = i64_min(j->piece, j->n_k - k0);
+  const bool last = k0 + k == j->n_k;
+  gemm_tile t = {.k = k,
+                 .a_off = s->k_off + k0,
+                 .b = (const float *)s->weight->data + (panel * j->n_k + k0) * nr,
+                 .b_ks = nr,
+                 .cols = (int)i64_min(nr, block_count(&s->out) * BLOCK_LANES - ch),
+                 .d = k0        ? mine
+                      : s->bias ? s->bias + ch
+                                : NULL,
+                 .d_rs = k0 ? nr : 0};
+  int64_t to;
+  place_tile(j, image, i, &t, &to);
+  if (last) {
+    t.c = s->to + to + ch / BLOCK_LANES * block + ch % BLOCK_LANES;
+    t.c1 = s->to + to + (ch + vl) / BLOCK_LANES * block + (ch + vl) % BLOCK_LANES;
+    t.c_rs = BLOCK_LANES;
+    t.scale = s->scale ? s->scale + ch : NULL;
+    t.shift = s->scale ? s->shift + ch : NULL;
+  } else {
+    t.c = mine;
+    t.c1 = mine + vl;
+    t.c_rs = nr;
+    t.c_mid = 7 * nr;
   }
+  j->kr->tile_block(&t);
+}
+
+/* Finish tiles [i0, i1) of the blocks that panels p0.. up to `panel` make. */
+static void after_tiles(const job *j, int64_t image, int64_t p0, int64_t panel, int64_t i0,
+                        int64_t i1)
+{
+  const int64_t nr = j->kr->nr, end = ((panel + 1) * nr + BLOCK_LANES - 1) / BLOCK_LANES;
+  for (int64_t b = p0 * nr / BLOCK_LANES; b < i64_min(end, block_count(&j->s->out)); b++)
+    after_pixels(j->s, image, b, first_pixel(j, i0), first_pixel(j, i1));
+}
+
+/* Compute pixel tiles [i0, i1) of one image, panels [p0, p1) of output channels. */
+static void run_tiles(const job *j, int64_t image, int64_t p0, int64_t p1, int64_t i0, int64_t i1,
+                      float *sums)
+{
+  for (int64_t panel = p0; panel < p1; panel++)
+    for (int64_t k0 = 0, at = i0; k0 < j->n_k; k0 += j->piece) {
+      const bool last = k0 + j->piece >= j->n_k;
+      for (int64_t i = i0; i < i1; i++) {
+        run_tile(j, image, panel, i, k0, sums + (i - i0) * j->kr->mr * j->kr->nr);
+        if (last && panel + 1 == p1 && (i + 1 == i1 || i + 1 - at == AFTER_TILES)) {
+          after_tiles(j, image, p0, panel, at, i + 1);
+          at = i + 1;
+        }
+      }
+    }
 }
 
 /* Tasks are (image, run of pixel tiles, unit of panels), units fastest. */
 static void conv_tasks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
-  const block_step *s = j->s;
-  const int64_t nr = j->kr->nr;
-  const size_t n_bytes = (size_t)(TASK_TILES * j->kr->mr * nr) * sizeof(float);
+  const size_t n_bytes = (size_t)(TASK_TILES * j->kr->mr * j->kr->nr) * sizeof(float);
   float *sums = mem_alloc_data(j->cx->ctx, n_bytes);
   if (!sums) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
@@ -164,12 +191,7 @@ static void conv_tasks(void *arg, int64_t begin, int64_t end)
                   image = i / j->n_units / j->n_runs;
     const int64_t i0 = j->n_tiles * run / j->n_runs, i1 = j->n_tiles * (run + 1) / j->n_runs;
     const int64_t p0 = unit * j->unit, p1 = i64_min(p0 + j->unit, j->n_panels);
-    for (int64_t panel = p0; panel < p1; panel++)
-      run_tiles(j, image, panel, i0, i1, sums);
-    const int64_t b0 = p0 * nr / BLOCK_LANES,
-                  b1 = i64_min((p1 * nr + BLOCK_LANES - 1) / BLOCK_LANES, block_count(&s->out));
-    for (int64_t b = b0; b < b1; b++)
-      after_pixels(s, image, b, first_pixel(j, i0), first_pixel(j, i1));
+    run_tiles(j, image, p0, p1, i0, i1, sums);
   }
   mem_free_data(j->cx->ctx, sums, n_bytes);
 }
@@ -246,6 +268,8 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
     ISA_PICK(block_max, j->level)(&r);
   else if (s->kind == BLOCK_SCALE)
     ISA_PICK(block_scale, j->level)(&r);
+  else if (s->kind == BLOCK_AVERAGE)
+    ISA_PICK(block_average, j->level)(&r);
 }
 
 /* Tasks are (image, block, chunk of rows), chunks fastest. */
@@ -274,7 +298,8 @@ static rush_status run_blocks(job *j)
   const block_place *p = s->kind == BLOCK_LEAVE ? &s->in : &s->out;
   const int64_t taps = s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_MAX
                          ? s->kernel[0] * s->kernel[1]
-                         : 1;
+                       : s->kind == BLOCK_AVERAGE ? s->in.h * s->in.w
+                                                  : 1;
   j->chunk = i64_max(1, i64_min(p->h, TASK_PIXELS / p->w));
   j->n_chunks = (p->h + j->chunk - 1) / j->chunk;
   const int64_t work = i64_max(1, j->chunk * p->w * (taps + 4)); /* vectors */

@@ -58,6 +58,7 @@ typedef enum block_kind {
   BLOCK_CONV,      /* all channels of the input for each of the output; input lanes 16 or 1 */
   BLOCK_DEPTHWISE, /* channel by channel */
   BLOCK_MAX,       /* pooling; a NaN wins */
+  BLOCK_AVERAGE,   /* of each channel's pixels, as adaptive_avg_pool2d adds them */
   BLOCK_SCALE,     /* * scale + shift only */
   BLOCK_NOTHING,   /* only `after` */
   BLOCK_ENTER,     /* from contiguous [image][channel][row][column] */

@@ -189,6 +189,23 @@ void ISA_NAME(block_max)(const block_rows *r)
   }
 }
 
+/* Pixel i is added to sum i % 16, then the sums are added in a tree (pool_kernel.inc). */
+void ISA_NAME(block_average)(const block_rows *r)
+{
+  const block_place *p = &r->s->in;
+  for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+    vec sums[16] = {{0}};
+    int64_t i = 0;
+    for (int64_t y = 0; y < p->h; y++)
+      for (int64_t x = 0; x < p->w; x++, i++)
+        sums[i % 16] += load(r->in + (y * p->cols + x) * BLOCK_LANES + lane);
+    for (int n = 8; n > 0; n /= 2)
+      for (int l = 0; l < n; l++)
+        sums[l] += sums[l + n];
+    store(r->out + lane, sums[0] / (float)(p->h * p->w));
+  }
+}
+
 void ISA_NAME(block_scale)(const block_rows *r)
 {
   const block_step *s = r->s;
