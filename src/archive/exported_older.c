@@ -1,7 +1,8 @@
 /* archive/exported_older.c -- exported programs in the layouts that PyTorch wrote before.
  *
- *     to 2.6:   serialized_exported_program.json, serialized_state_dict.pt, serialized_constants.pt,
- *               serialized_example_inputs.pt, version, extra_files/NAME   (first *.json for *.pt)
+ *     to 2.6:   serialized_exported_program.json, version, serialized_state_dict.pt,
+ *               serialized_constants.pt (both .json at first), serialized_example_inputs.pt,
+ *               extra_files/NAME
  *     2.7, 2.8: models/NAME.json with data/weights/NAME.pt, data/constants/NAME.pt
  *
  * The program's JSON is of the same schema.  State is one torch.save file of a dict instead of a
@@ -45,8 +46,8 @@ void exported_check_older(session *s, const zip_archive *z)
   if (major != EXPORT_SCHEMA_MAJOR)
     session_fail_status(s, RUSH_EUNSUPPORTED, "RuntimeError", NULL,
                         "%s: Serialized version %.*s does not match our current schema version "
-                        "(%d, %d): open it with the PyTorch that wrote it, and save it with a newer "
-                        "one",
+                        "(%d, %d): open it with the PyTorch that wrote it, and save it with a "
+                        "newer one",
                         z->map->name, (int)(text.len < 40 ? text.len : 40), text.p,
                         EXPORT_SCHEMA_MAJOR, EXPORT_SCHEMA_MINOR);
 }
