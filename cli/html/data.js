@@ -67,11 +67,53 @@ function prepare(fi) {
       if (n.kind === "prim::Loop") loops.set(n.blocks[0].in[0], "i");
     }
   };
+  if (P.modules) nest(f, P.modules);
   walk(f, null);
   ready.set(fi, F);
   for (const n of F.nodes) for (const v of writes(n)) F.written.add(v);
   return F;
 }
+
+// Puts the nodes of an exported program's block into boxes, one for each call of a module: a node knows its module, and
+// that the module around it.
+function nest(b, modules) {
+  const chain = (m) => (m === null || m === undefined || modules[m].outer === null ? [] : [...chain(modules[m].outer), m]);
+  const top = { nodes: [], module: null };
+  const open = [top];
+  for (const n of b.nodes) {
+    for (const inner of n.blocks || []) nest(inner, modules);
+    const path = n.module === undefined ? open.slice(1).map((g) => g.module) : chain(n.module);
+    let depth = 1;
+    while (depth < open.length && open[depth].module === path[depth - 1]) depth++;
+    open.length = depth;
+    for (const module of path.slice(depth - 1)) {
+      const g = { kind: "module", module, nodes: [], in: [], out: [] };
+      open[open.length - 1].nodes.push(g);
+      open.push(g);
+    }
+    open[open.length - 1].nodes.push(n);
+  }
+  b.nodes = top.nodes;
+  closeGroups(b, new Set(b.out));
+}
+// Gives the boxes of a block what they take and make; `after`: values that are used behind the block.
+function closeGroups(b, after) {
+  const used = new Set(after);
+  for (const n of [...b.nodes].reverse()) {
+    if (n.kind === "module" && n.nodes) {
+      const inside = { nodes: n.nodes, in: [], out: [] };
+      const made = n.nodes.flatMap(madeBy);
+      n.blocks = [inside];
+      n.out = made.filter((v) => used.has(v));
+      closeGroups(inside, used);
+      delete n.nodes;
+      const own = new Set(made);
+      n.in = inside.in = [...new Set(inside.nodes.flatMap(freeValues))].filter((v) => !own.has(v));
+    }
+    for (const v of freeValues(n)) used.add(v);
+  }
+}
+const madeBy = (n) => (n.nodes ? n.nodes.flatMap(madeBy) : n.out);
 
 // The inputs that a node changes in place: by its operator's schema, by its callee, or by the nodes in its blocks.
 function writes(n) {
@@ -246,6 +288,10 @@ function itemOf(I, n) {
     it.canOpen = I.depth < 40;
     return it;
   }
+  if (n.kind === "module") {
+    const { path, class: name } = P.modules[n.module];
+    return { kind: "ctrl", I, at: I, n, node: n, key: I.key + "/" + n.seq, title: name.split(".").pop(), cat: "call", canOpen: true, sub: path };
+  }
   if (n.blocks) {
     const it = { kind: "ctrl", I, at: I, n, node: n, key: I.key + "/" + n.seq, title: short(nameOf(n)), cat: "ctrl", canOpen: true, sub: "" };
     const cond = n.kind === "prim::If" && n.in[0] !== undefined ? I.F.defs[n.in[0]] : null;
@@ -280,6 +326,10 @@ const valueName = (F, v) => {
   return loop || "%" + name;
 };
 
+// The shapes of tensors, as they stand on the edges: "s77×4" of [name, "float32[s77, 4]", true].
+const flowOf = (I, values) => values.map((v) => I.F.f.values[v]).filter((v) => v[2])
+  .map((v) => v[1].replace(/^\w+\[|\]$/g, "").replace(/, /g, "×") || "scalar").join(", ");
+
 function buildBlock(I, b, isBody) {
   const items = [];
   const by = new Map();
@@ -287,8 +337,9 @@ function buildBlock(I, b, isBody) {
   for (const n of b.nodes) for (const v of freeValues(n)) users.add(v);
   for (const v of b.out) users.add(v);
   for (const v of b.in) {
-    if (v === I.F.f.self || !users.has(v)) continue;
-    const it = { kind: "io", cat: "io", I, at: I, value: v, key: I.key + "/v" + v, title: valueName(I.F, v), sub: "", ins: [] };
+    if (v === I.F.f.self || !users.has(v) || (I.F.defs[v] && isFolded(I.F, I.F.defs[v]))) continue;
+    const inside = b.owner && b.owner.kind === "module" ? "/" + b.owner.seq : "";
+    const it = { kind: "io", cat: "io", I, at: I, value: v, key: I.key + "/v" + v + inside, title: valueName(I.F, v), sub: "", ins: [], flow: flowOf(I, [v]) };
     by.set(v, it);
     items.push(it);
   }
@@ -296,6 +347,7 @@ function buildBlock(I, b, isBody) {
     if (isFolded(I.F, n) || isThrough(I.F, n)) continue;
     const it = itemOf(I, n);
     it.ins = freeValues(n);
+    it.flow = flowOf(I, n.out);
     items.push(it);
     for (const v of n.out) by.set(v, it);
     if (it.canOpen && opened.get(it.key)) {

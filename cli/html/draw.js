@@ -201,6 +201,7 @@ function nodeElement(it) {
   g.append(svg("text", { class: "title", x: isInput ? it.w / 2 : 15, y: isInput ? 17.5 : 19.5, "text-anchor": isInput ? "middle" : "start" },
     cut(it.title, isInput ? INPUT : TITLE, room)));
   if (it.sub) g.append(svg("text", { class: "sub", x: 15, y: 35 }, cut(it.sub, SUB, it.w - 24)));
+  putFlow(g, it);
   if (it.canOpen) g.append(svg("text", { class: "more", x: it.w - 18, y: 20 }, "+"), svg("rect", { class: "plus", x: it.w - 26, width: 26, height: 28 }));
   if (it.measured) {
     const wide = it.w - 30;
@@ -211,6 +212,10 @@ function nodeElement(it) {
   g.append(svg("title", {}, whole));
   return g;
 }
+// The shape of what leaves an item, where its edges begin.
+function putFlow(g, it) {
+  if (it.flow) g.append(svg("text", { class: "sub flow", x: it.w / 2 + 5, y: it.h + 12 }, cut(it.flow, SUB, 140)));
+}
 function boxElement(it) {
   const g = svg("g", { class: "box c-" + it.cat + (it.level % 2 ? " even" : ""), "data-key": it.key, transform: `translate(${round(it.ax)} ${round(it.ay)})` });
   g.append(svg("rect", { class: "body", width: it.w, height: it.h, rx: 8 }), svg("rect", { class: "head", width: it.w, height: HEAD, rx: 8 }));
@@ -218,6 +223,7 @@ function boxElement(it) {
   const sub = [it.sub, it.measured ? time(it.measured.total / it.measured.calls) + ", " + percent(shareOf(it.measured)) : ""].filter(Boolean).join("   ");
   const at = 28 + textWidth(it.title, TITLE) + 12;
   if (sub && at < it.w - 20) g.append(svg("text", { class: "sub", x: at, y: 19 }, cut(sub, SUB, it.w - at - 8)));
+  putFlow(g, it);
   if (it.n.kind === "prim::If") it.blocks.forEach((b, i) => g.append(svg("text", { class: "sub", x: b.x + b.w / 2, y: HEAD + 10, "text-anchor": "middle" }, i ? "else" : "then")));
   for (let i = 1; i < it.blocks.length; i++) {
     const x = (it.blocks[i - 1].x + it.blocks[i - 1].w + it.blocks[i].x) / 2;

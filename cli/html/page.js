@@ -39,7 +39,8 @@ function useMethod(i) {
   fitTop();
   overview();
   const places = prepare(method.function).nodes.filter((n) => n.at).map((n) => n.at);
-  if (places.length) openSource(places[0][0], places.reduce((l, p) => (p[0] === places[0][0] ? Math.min(l, p[1]) : l), Infinity));
+  const [first] = places.find((p) => P.modules && p[0]) || places[0] || []; // an exported program's author comes first
+  if (places.length) openSource(first, places.reduce((l, p) => (p[0] === first ? Math.min(l, p[1]) : l), Infinity));
 }
 $("method").onchange = () => useMethod(+$("method").value);
 

@@ -4,6 +4,7 @@
  * programs (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model", and
  * torch.export.load opens that one. A single program of another name is opened as well.  If there
  * are several, the caller must choose: guessing could run the wrong one. */
+#include "archive/exported_older.h"
 #include "archive/exported_program.h"
 #include "archive/open.h"
 #include "archive/torchscript.h"
@@ -11,6 +12,7 @@
 
 #define MODELS "models/"
 #define COMPILED "data/aotinductor/"
+#define OLDER "model" /* the name of the only program of the older layout */
 #define ARCHIVE_VERSION "0" /* of the package's layout, in the record archive_version */
 
 static bool starts_with(str s, str with)
@@ -97,12 +99,6 @@ _Noreturn static void refuse_empty(session *s, const zip_archive *z, const packa
 {
   if (p->compiled.len)
     refuse_compiled(s, z, p->compiled);
-  if (zip_find_name(z, STR("serialized_exported_program.json")))
-    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "%s: models/model.json is missing; exported programs of PyTorch before "
-                        "2.7, in another layout, are not "
-                        "supported: open it with that PyTorch and save it with a newer one",
-                        z->map->name);
   session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                       "%s: the package holds no program: there is no record models/NAME.json",
                       z->map->name);
@@ -130,6 +126,14 @@ str exported_choose(session *s, const zip_archive *z, const char *program)
   check_archive_version(s, z);
   if (p.has_wanted)
     return wanted;
+  if (p.n_programs == 0 && exported_is_older(z)) {
+    exported_check_older(s, z);
+    if (program && strcmp(program, OLDER) != 0)
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                          "%s: there is no program '%s': the package holds '" OLDER "'",
+                          z->map->name, program);
+    return STR(OLDER);
+  }
   if (program && p.has_compiled_wanted)
     refuse_compiled(s, z, wanted);
   if (p.n_programs == 0)
@@ -153,13 +157,12 @@ static void release_owner(void *owner) { mapping_release(owner); }
 
 mapping *exported_samples(session *s, const zip_archive *z, str program)
 {
-  const zip_entry *e =
-    zip_find(z, session_printf(s, "data/sample_inputs/%.*s.pt", (int)program.len, program.p));
+  const zip_entry *e = zip_find(z, exported_samples_record(s, z, program));
   mapping *owner = NULL, *made;
 
-  if (!e)
+  str bytes = e ? zip_read(s, z, e, &owner) : (str){0};
+  if (!bytes.len)
     return NULL;
-  str bytes = zip_read(s, z, e, &owner);
   const char *name = session_printf(s, "%s: %.*s", z->map->name, (int)e->path.len, e->path.p);
   session_check(s, mapping_wrap(s->cx, name, (void *)(uintptr_t)bytes.p, bytes.len, release_owner,
                                 owner, &made));

@@ -2,6 +2,7 @@
  * place of its stack trace that is not in PyTorch's own files.  A range of such a program has no
  * text; it is the place of the node in models/NAME.json, which is read only for messages and
  * profiles.  The module that the node was called in stands behind the line as a comment. */
+#include "archive/exported_older.h"
 #include "archive/exported_read.h"
 
 #include <stdlib.h>
@@ -63,33 +64,6 @@ static const char *module_of(session *s, const fx_node *n)
                   : "";
 }
 
-static bool is_torchs(str file)
-{
-  static const char folder[] = "/torch/";
-  const size_t n = sizeof folder - 1;
-
-  for (size_t i = 0; i + n <= file.len; i++)
-    if (memcmp(file.p + i, folder, n) == 0)
-      return true;
-  return false;
-}
-
-/* Find the innermost place outside of PyTorch's own files, or else the innermost. */
-static bool find_author(str trace, fx_place *out)
-{
-  fx_place place;
-
-  if (!fx_place_of(trace, out))
-    return false;
-  for (place = *out; is_torchs(place.file);) {
-    trace.len = (size_t)(place.file.p - trace.p) - (sizeof "File \"" - 1); /* what stands before */
-    if (!fx_place_of(trace, &place))
-      return true;
-  }
-  *out = place;
-  return true;
-}
-
 static void find_place(session *s, void *arg)
 {
   place_job *job = arg;
@@ -100,7 +74,7 @@ static void find_place(session *s, void *arg)
   if (job->at >= in.bytes.len)
     return;
   const fx_node n = node_at(s, &in, job->at);
-  if (!find_author(fx_node_metadata(s, &n, "stack_trace"), &place))
+  if (!fx_author_of(fx_node_metadata(s, &n, "stack_trace"), &place))
     return;
   const char *file = session_strndup(s, place.file.p, place.file.len);
   const char *line = session_strndup(s, place.line.p, place.line.len);
@@ -130,7 +104,7 @@ static bool find_original(call_ctx *cx, program *p, const source_range *at, sour
 void exported_attach_places(session *s, program *p, zip_archive *z, str name)
 {
   place_files *f = session_alloc_in(s, &p->mem, sizeof *f);
-  const char *record = session_printf(s, "models/%.*s.json", (int)name.len, name.p);
+  const char *record = exported_model_record(s, z, name);
   char *kept = session_alloc_in(s, &p->mem, strlen(record) + 1);
 
   f->record = memcpy(kept, record, strlen(record));

@@ -3,6 +3,7 @@
  * record share a storage, so that tied weights remain tied. */
 #include "archive/exported_program.h"
 
+#include "archive/exported_older.h"
 #include "archive/exported_read.h"
 #include "archive/storages.h"
 #include "archive/torchscript.h"
@@ -266,17 +267,54 @@ static void read_config(session *s, zip_archive *z, type_store *types, const cha
   json_end(&j);
 }
 
-/* Read the configs of weights and of constants; *n_all is the size of `all` between them. */
-static void read_configs(session *s, zip_archive *z, program *types, str name, use_weight *use,
-                         table *all, uint32_t *n_all)
+/* Read the configs of weights and of constants. */
+static void read_configs(session *s, zip_archive *z, type_store *types, str name, use_weight *use,
+                         table *all, bool is_constants)
 {
-  type_store *ts = types ? &types->types : NULL;
+  read_config(s, z, types, is_constants ? CONSTANTS : WEIGHTS,
+              session_printf(s, "%.*s_%s_config.json", (int)name.len, name.p,
+                             is_constants ? "constants" : "weights"),
+              use, all);
+}
 
-  read_config(s, z, ts, WEIGHTS,
-              session_printf(s, "%.*s_weights_config.json", (int)name.len, name.p), use, all);
-  *n_all = all->n;
-  read_config(s, z, ts, CONSTANTS,
-              session_printf(s, "%.*s_constants_config.json", (int)name.len, name.p), use, all);
+/* Note what the tensors of a pickled state are. */
+static void note_pickled(session *s, zip_archive *z, const zip_entry *e, type_store *types,
+                         table *all, bool is_constants)
+{
+  table *state = session_new(s, table);
+
+  session_table_init(s, state);
+  exported_read_pickled(s, z, e, types, state);
+  for (uint32_t i = 0; i < state->n; i++) {
+    const rush_tensor *t = state->entries[i].value;
+    export_state *known = table_get(all, state->entries[i].key);
+    if (!known)
+      known = session_new(s, export_state);
+    known->is_weight |= !is_constants;
+    known->is_constant |= is_constants;
+    known->is_parameter |= (t->h.flags & TENSOR_IS_PARAMETER) != 0;
+    known->dtype = t->dtype;
+    known->n_dims = t->n_dims;
+    known->sizes = t->sizes;
+    session_table_put(s, all, state->entries[i].key, known);
+  }
+}
+
+static void release_program(void *p) { program_release(p); }
+
+/* Note what each tensor of the state is, without reading more than is needed. */
+static void note_state(session *s, zip_archive *z, str name, table *state)
+{
+  for (int i = 0; i < 2; i++) {
+    const zip_entry *e = exported_pickled_state(s, z, name, i == 1);
+    if (!e) {
+      read_configs(s, z, NULL, name, note_weight, state, i == 1);
+      continue;
+    }
+    program *types = program_new(s, s->cx->ctx);
+    session_defer(s, release_program, types);
+    note_pickled(s, z, e, &types->types, state, i == 1);
+  }
 }
 
 uint32_t exported_faults(session *s, zip_archive *z, const exported_program *p,
@@ -284,18 +322,26 @@ uint32_t exported_faults(session *s, zip_archive *z, const exported_program *p,
 {
   table *state = session_new(s, table);
   const export_verify_options options = {.dialect = dialect, .state = z ? state : NULL};
-  uint32_t n_weights;
 
   session_table_init(s, state);
   if (z)
-    read_configs(s, z, NULL, str_of(p->name), note_weight, state, &n_weights);
+    note_state(s, z, str_of(p->name), state);
   return export_verify(s, p, &options, out);
 }
 
 void exported_state_read(session *s, zip_archive *z, str name, program *types, table *state,
                          uint32_t *n_weights)
 {
-  read_configs(s, z, types, name, load_weight, state, n_weights);
+  type_store *ts = &types->types;
+
+  for (int i = 0; i < 2; i++) {
+    const zip_entry *e = exported_pickled_state(s, z, name, i == 1);
+    if (e)
+      exported_read_pickled(s, z, e, ts, state);
+    else
+      read_configs(s, z, ts, name, load_weight, state, i == 1);
+    *n_weights = i == 0 ? state->n : *n_weights;
+  }
 }
 
 void exported_module_fill(session *s, zip_archive *z, str name, const table *state,

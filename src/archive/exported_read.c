@@ -5,6 +5,7 @@
  * them back. */
 #include "archive/exported_read.h"
 
+#include "archive/exported_older.h"
 #include "base/grow.h"
 
 const char *read_keep(program_reader *r, json *j, str text)
@@ -448,8 +449,7 @@ static void split_model(program_reader *r, model_parts *m)
  * from it later. */
 static void begin(program_reader *r, session *s, zip_archive *z, str program, exported_for use)
 {
-  const zip_entry *e =
-    zip_need(s, z, session_printf(s, "models/%.*s.json", (int)program.len, program.p));
+  const zip_entry *e = zip_need(s, z, exported_model_record(s, z, program));
   const input in = zip_input(s, z, e);
 
   *r = (program_reader){.s = s, .p = exported_program_new(s), .in = in, .use = use};

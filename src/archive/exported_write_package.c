@@ -12,6 +12,8 @@
  * Cost: O(bytes); memory: the texts. */
 #include "archive/exported_write.h"
 
+#include "archive/exported_older.h"
+
 #include "base/grow.h"
 #include "formats/zip_write.h"
 #include "tensor/sparse.h"
@@ -26,7 +28,7 @@ typedef struct record { /* written in the place of one of the archive, or behind
 typedef struct package_writer {
   session *s;
   const exported_source *source;
-  const zip_archive *from; /* the source's */
+  const zip_archive *from; /* the source's; NULL: none, or of the older layout */
   zip_writer *zip;
   table records; /* path -> record */
   table state;   /* name -> exported_tensor, of those that are tensors now */
@@ -253,6 +255,14 @@ static void list_state(config_writer *c, bool is_constants)
   }
 }
 
+/* True if the archive has the state as one pickle, in whose place a config and records come. */
+static bool has_pickled(const package_writer *w, bool is_constants)
+{
+  const str name = str_of(w->source->data->name);
+
+  return exported_pickled_state(w->s, w->from, name, is_constants) != NULL;
+}
+
 /* Put the config of that name, if the archive has it, and the records of its weights. */
 static void put_config(package_writer *w, const char *folder, const char *prefix, const char *name,
                        bool is_constants)
@@ -262,7 +272,7 @@ static void put_config(package_writer *w, const char *folder, const char *prefix
   config_writer *c = session_new(w->s, config_writer);
   text_buf *out = session_text(w->s);
 
-  if (!e && w->from)
+  if (!e && w->from && !has_pickled(w, is_constants))
     return;
   *c = (config_writer){.w = w, .folder = folder, .prefix = prefix};
   session_table_init(w->s, &c->storages);
@@ -312,6 +322,14 @@ static void put_program(package_writer *w)
   }
 }
 
+static bool is_pickled_state(const package_writer *w, const zip_entry *e)
+{
+  const str name = str_of(w->source->data->name);
+
+  return e == exported_pickled_state(w->s, w->from, name, false) ||
+         e == exported_pickled_state(w->s, w->from, name, true);
+}
+
 /* Write a record, or the one that is in its place.  Records beside the root are of no use: PyTorch
  * does not see them. */
 static void write_entry(package_writer *w, const zip_entry *e)
@@ -320,7 +338,7 @@ static void write_entry(package_writer *w, const zip_entry *e)
   record *r = table_get(&w->records, e->path);
 
   session_poll(w->s);
-  if (!e->in_root || str_is(e->path, ".data/serialization_id"))
+  if (!e->in_root || str_is(e->path, ".data/serialization_id") || is_pickled_state(w, e))
     return;
   if (r) {
     zip_write(w->zip, r->path, r->data, r->n_bytes);
@@ -354,7 +372,8 @@ static bool is_constant(const exported_program *p, str name)
 {
   for (uint32_t i = 0; i < p->n_inputs; i++)
     if (p->inputs[i].target && str_is(name, p->inputs[i].target))
-      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT;
+      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT ||
+             (p->inputs[i].kind == INPUT_BUFFER && !p->inputs[i].is_persistent);
   return false;
 }
 
@@ -369,7 +388,7 @@ exported_tensor *exported_list_state(session *s, const module *m, const exported
   for (uint32_t i = 0; i < cls->n_attrs; i++)
     if (o->slots[i].tag == RUSH_TAG_TENSOR && o->slots[i].as.tensor)
       state[(*n)++] = (exported_tensor){
-        cls->attrs[i].name, m->data && is_constant(p, str_of(cls->attrs[i].name)),
+        cls->attrs[i].name, is_constant(p, str_of(cls->attrs[i].name)),
         cls->attrs[i].is_parameter, o->slots[i].as.tensor};
   return state;
 }
@@ -385,10 +404,28 @@ static const exported_source *source_of(session *s, const module *m)
   return from;
 }
 
+/* Put a file of the author's, which the older layout has in another folder. */
+static void put_older_file(package_writer *w, const zip_entry *e)
+{
+  static const str folder = STR("extra_files/");
+  mapping *owner = NULL;
+
+  if (e->path.len <= folder.len || memcmp(e->path.p, folder.p, folder.len) != 0)
+    return;
+  const str bytes = zip_read(w->s, w->source->zip, e, &owner);
+  put_record(w, session_printf(w->s, "extra/%.*s", (int)(e->path.len - folder.len),
+                               e->path.p + folder.len),
+             bytes.p, bytes.len);
+}
+
 static void begin(package_writer *w, session *s, const exported_source *from)
 {
-  *w = (package_writer){.s = s, .source = from, .from = from->zip};
+  const bool is_older = from->zip && exported_is_older(from->zip);
+
+  *w = (package_writer){.s = s, .source = from, .from = is_older ? NULL : from->zip};
   session_table_init(s, &w->records);
+  for (uint32_t i = 0; is_older && i < from->zip->n_entries; i++)
+    put_older_file(w, &from->zip->entries[i]);
   session_table_init(s, &w->state);
   for (uint32_t i = 0; i < from->n_state; i++)
     session_table_put(s, &w->state, str_of(from->state[i].name),

@@ -256,6 +256,8 @@ void capture_describe(capture *c, fx_number *to, symint value);
 capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim, fx_node *source,
                                    int at, const char *text);
 capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a); /* or NULL */
+/* Add the symbol's range to the program, which has room for it. */
+void capture_add_range(capture *c, const capture_symbol *y);
 /* Fill in all numbers of nodes. */
 void capture_finish_values(capture *c);
 /* Fill in all numbers, the ranges and the guards of the program. */

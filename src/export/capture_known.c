@@ -157,6 +157,8 @@ static symint n_elements(capture *c, const symshape_facts *f)
   return n;
 }
 
+/* True if elements lie in the order of dimensions.  Decomposing, for all sizes: who asks copies
+ * otherwise, and a condition on the program's sizes could not be added. */
 static bool is_row_major(capture *c, const symshape_facts *f)
 {
   symint dense = sym_const(c->env, 1);
@@ -164,16 +166,40 @@ static bool is_row_major(capture *c, const symshape_facts *f)
   for (int i = f->n_dims; i-- > 0;) {
     if (sym_known(c->env, sym_eq(c->env, f->sizes[i], sym_const(c->env, 1))) == 1)
       continue;
-    if (!sym_decide(c->env, sym_eq(c->env, f->strides[i], dense)))
+    const sym_cond same = sym_eq(c->env, f->strides[i], dense);
+    if (c->decomposes ? sym_known(c->env, same) != 1 : !sym_decide(c->env, same))
       return false;
     dense = sym_mul(c->env, dense, f->sizes[i]);
   }
   return true;
 }
 
+/* Return the dtype that two tensors or numbers promote to. */
+static rush_value common_dtype(capture *c, const rush_value *args)
+{
+  promote_state p = PROMOTE_INIT;
+
+  for (int i = 0; i < 2; i++) {
+    if (args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor) {
+      const symshape_facts *f = &capture_tensor_of(c, args[i].as.tensor)->facts;
+      promote_add_tensor(&p, f->dtype, f->n_dims, f->flags & SHAPE_WRAPPED);
+    } else {
+      promote_add_scalar(&p, number_class(capture_plain_number(args[i])));
+    }
+  }
+  const int dtype = promote_result(&p);
+  if (dtype == DTYPE_NONE)
+    capture_fail(c, "the dtypes of two arguments have no common one");
+  return value_int(dtype);
+}
+
 /* Answer what is asked of a tensor's facts; returns false if it is something else. */
 static bool size_query(capture *c, const op *o, const rush_value *args, rush_value *result)
 {
+  if (o->name_key == OPN_RESULT_TYPE) {
+    *result = common_dtype(c, args);
+    return true;
+  }
   if (args[0].tag != RUSH_TAG_TENSOR || !args[0].as.tensor)
     return false;
   const symshape_facts *f = &capture_tensor_of(c, args[0].as.tensor)->facts;
@@ -271,7 +297,8 @@ static rush_value read_value(capture *c, const op *o, rush_value x)
     capture_fail(c, "%s of a %s tensor that depends on data cannot be exported", o->schema->name,
                  dtype_name(dtype));
   const fx_arg arg = capture_arg(c, x, NULL);
-  fx_node *n = capture_node(c, "torch.ops.aten.item.default", &arg, 1);
+  fx_node *n = capture_node(c, c->decomposes ? "torch.ops.aten._local_scalar_dense.default"
+                                             : "torch.ops.aten.item.default", &arg, 1);
   return capture_fresh(c,
                        dtype == RUSH_BOOL        ? FX_VAL_BOOL
                        : dtype_is_float(dtype) ? FX_VAL_FLOAT
@@ -567,6 +594,43 @@ static bool is_same_kind(const op *o, rush_value v)
                                     : o->name_key == OPN_BOOL);
 }
 
+/* Return the size that two broadcast to. */
+static symint broadcast_size(capture *c, symint a, symint b)
+{
+  const symint one = sym_const(c->env, 1);
+
+  if (sym_known(c->env, sym_eq(c->env, a, b)) == 1 ||
+      sym_known(c->env, sym_eq(c->env, b, one)) == 1)
+    return a;
+  if (sym_known(c->env, sym_eq(c->env, a, one)) == 1 || sym_decide(c->env, sym_eq(c->env, a, b)))
+    return b;
+  if (sym_decide(c->env, sym_eq(c->env, a, one)))
+    return b;
+  if (sym_decide(c->env, sym_eq(c->env, b, one)))
+    return a;
+  session_fail_status(c->s, RUSH_ERAISED, "RuntimeError", NULL,
+                      "the sizes of two tensors cannot be broadcast");
+}
+
+/* Broadcast two lists of sizes of which some are symbolic. */
+static bool broadcast_sizes(capture *c, const op *o, const rush_value *args, rush_value *result)
+{
+  const bool is_it = o->name_key == OPN_BROADCAST_SHAPES || o->name_key == OPN__INFER_SIZE;
+
+  if (!is_it || args[0].tag != RUSH_TAG_LIST || args[1].tag != RUSH_TAG_LIST)
+    return false;
+  const rush_list *a = args[0].as.list, *b = args[1].as.list;
+  const size_t n = a->n > b->n ? a->n : b->n;
+  symint *sizes = session_array(c->s, symint, n + 1);
+  for (size_t i = 1; i <= n; i++) {
+    const symint x = i <= a->n ? capture_symint(a->items[a->n - i], c->env) : NULL;
+    const symint y = i <= b->n ? capture_symint(b->items[b->n - i], c->env) : NULL;
+    sizes[n - i] = x && y ? broadcast_size(c, x, y) : x ? x : y;
+  }
+  *result = int_list(c, sizes, (int)n);
+  return true;
+}
+
 static bool without_tensors(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const uint32_t n = o->schema->n_args;
@@ -578,6 +642,8 @@ static bool without_tensors(capture *c, const op *o, const rush_value *args, rus
     has_number |= capture_has_number(c, args[i]);
   if (has_number && is_same_kind(o, args[0]))
     results[0] = args[0];
+  else if (has_number && broadcast_sizes(c, o, args, results))
+    return true;
   else if (!has_number || !capture_arithmetic(c, o, args, results))
     compute_here(c, o, args, results);
   return true;

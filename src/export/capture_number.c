@@ -463,7 +463,7 @@ static void add_input_guards(capture *c, const char **guards)
   }
 }
 
-static void add_range(capture *c, const capture_symbol *y)
+void capture_add_range(capture *c, const capture_symbol *y)
 {
   exported_bounds *b = &c->p->ranges[c->p->n_ranges];
   const bool is_declared = y->dim && y->dim->name;
@@ -510,5 +510,5 @@ void capture_finish_numbers(capture *c)
   c->p->ranges =
     session_alloc_in(c->s, c->mem, ((size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
   for (uint32_t i = 0; i < c->n_symbols; i++)
-    add_range(c, &c->symbols[i]);
+    capture_add_range(c, &c->symbols[i]);
 }

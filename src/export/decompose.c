@@ -225,7 +225,7 @@ static rush_value value_of_arg(decomposition *d, const fx_arg *a, const type *t)
 static rush_value list_value(decomposition *d, const fx_arg *a, const type *t)
 {
   session *s = d->c->s;
-  const type *item = t && t->kind == TYPE_LIST ? type_elem(t) : NULL;
+  const type *item = t && t->kind == TYPE_LIST ? type_runtime(type_elem(t)) : NULL;
   rush_list *l;
 
   session_check(s, list_new(s->cx, item ? item : type_simple(TYPE_ANY), a->n, &l));
@@ -409,6 +409,36 @@ static rush_value *bound_arguments(decomposition *d, const fx_node *n, const sch
   return args;
 }
 
+/* Let a size that the evaluated node made, and that depends on data, be the symbol by which the
+ * program calls it. */
+static void adopt_size(decomposition *d, symint made, const fx_number *said)
+{
+  const sym_term *t = made->n_terms == 1 && made->k == 0 ? &made->terms[0] : NULL;
+  const expression *e = said->expr;
+
+  if (!t || t->coef != 1 || t->degree != 1 || t->atoms[0]->kind != SYM_SYMBOL ||
+      t->atoms[0]->backed || !e || e->kind != EXPRESSION_SYMBOL || table_get(&d->symbols, e->name))
+    return;
+  capture_symbol *y = capture_symbol_of(d->c, t->atoms[0]);
+  if (!y || bounds_of(d, y->expr->name))
+    return;
+  y->expr = e;
+  session_table_put(d->c->s, &d->symbols, e->name, (void *)(uintptr_t)made);
+}
+
+/* Likewise for all sizes of results; `said`: what the program knows of them. */
+static void adopt_sizes(decomposition *d, const rush_value *made, uint32_t n, const fx_val *said)
+{
+  for (uint32_t i = 0; said && i < n; i++) {
+    const fx_val *v = said->kind == FX_VAL_LIST && i < said->n ? said->as.items[i] : said;
+    if (!v || v->kind != FX_VAL_TENSOR || made[i].tag != RUSH_TAG_TENSOR || !made[i].as.tensor)
+      continue;
+    const symshape_facts *f = &capture_tensor_of(d->c, made[i].as.tensor)->facts;
+    for (int k = 0; k < f->n_dims && k < (int)v->as.tensor->n_dims; k++)
+      adopt_size(d, f->sizes[k], &v->as.tensor->sizes[k]);
+  }
+}
+
 static void evaluate(decomposition *d, const fx_node *n, const op *o)
 {
   const schema *sc = o->schema;
@@ -424,6 +454,8 @@ static void evaluate(decomposition *d, const fx_node *n, const op *o)
       (decomposed_items){results[0].as.list->items, (uint32_t)results[0].as.list->n};
   else if (sc->n_returns > 1)
     d->at->items[n->index] = (decomposed_items){results, sc->n_returns};
+  const decomposed_items *items = &d->at->items[n->index];
+  adopt_sizes(d, items->items ? items->items : results, items->items ? items->n : 1, n->val);
 }
 
 static void take_item(decomposition *d, const fx_node *n)
@@ -655,6 +687,24 @@ static void set_outputs(decomposition *d)
   fx_graph_count_users(c->s, p->graph);
 }
 
+/* Add the ranges of symbols that operators of decompositions made. */
+static void add_ranges(decomposition *d)
+{
+  capture *c = d->c;
+  exported_bounds *all = session_alloc_in(
+    c->s, c->mem, ((size_t)c->p->n_ranges + c->n_symbols + 1) * sizeof *all);
+
+  if (c->p->n_ranges)
+    memcpy(all, c->p->ranges, c->p->n_ranges * sizeof *all);
+  c->p->ranges = all;
+  for (uint32_t i = 0; i < c->n_symbols; i++) {
+    const capture_symbol *y = &c->symbols[i];
+    if (y->atom && !y->atom->backed && y->expr->kind == EXPRESSION_SYMBOL &&
+        !bounds_of(d, y->expr->name))
+      capture_add_range(c, y);
+  }
+}
+
 /* Keep the entries of modules; what they say of nodes goes, except of the program itself. */
 static void set_calls(decomposition *d)
 {
@@ -767,6 +817,7 @@ exported_program *decompose_program(session *s, const exported_program *from)
   s->cx->grad_mode = grad_mode;
   set_outputs(d);
   capture_finish_values(d->c);
+  add_ranges(d);
   set_calls(d);
   return d->c->p;
 }

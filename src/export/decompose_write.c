@@ -140,25 +140,120 @@ static void store(capture *c, rush_value to, rush_value made)
   }
 }
 
-/* Find the operator that computes what `o` writes. */
+/* Return how many arguments at the end of the schema are results that are given: out=. */
+static uint32_t outs_of(const schema *sc)
+{
+  uint32_t n = 0;
+
+  while (n < sc->n_args && sc->args[sc->n_args - 1 - n].is_write &&
+         sc->args[sc->n_args - 1 - n].kwarg_only)
+    n++;
+  return n;
+}
+
+/* True if `base` takes the arguments of sc but for the last n_outs. */
+static bool takes_the_same(const op *base, const schema *sc, uint32_t n_outs)
+{
+  if (!base || base->schema->n_args + n_outs != sc->n_args || schema_is_mutable(base->schema))
+    return false;
+  for (uint32_t i = 0; i < base->schema->n_args; i++)
+    if (strcmp(base->schema->args[i].name, sc->args[i].name) != 0)
+      return false;
+  return true;
+}
+
+/* Find the operator that computes what `o` writes: add.Tensor of add_.Tensor, of add.out. */
 static const op *functional_of(capture *c, const op *o)
 {
   const schema *sc = o->schema;
-  const size_t n = strlen(sc->name);
+  const size_t n = strlen(sc->name), n_overload = strlen(sc->overload);
+  const uint32_t n_outs = outs_of(sc);
+  const bool has_suffix = n_overload > 4 && strcmp(sc->overload + n_overload - 4, "_out") == 0;
+  const str without = {sc->overload, has_suffix ? n_overload - 4 : n_overload};
+  const str overloads[] = {without, STR(""), STR("Tensor"), STR("default")};
 
-  if (o->base)
+  if (o->base && (!n_outs || takes_the_same(o->base, sc, n_outs)))
     return o->base;
-  if (n && sc->name[n - 1] == '_')
+  if (!n_outs && n && sc->name[n - 1] == '_')
     return session_op_find(c->s, (str){sc->name, n - 1}, str_of(sc->overload));
+  for (size_t i = 0; n_outs && i < COUNT_OF(overloads); i++) {
+    const op *base = session_op_find(c->s, str_of(sc->name), overloads[i]);
+    if (takes_the_same(base, sc, n_outs))
+      return base;
+  }
   return NULL;
+}
+
+/* Refuse a write of a value of other sizes: out= would change the tensor's sizes. */
+static void check_sizes(capture *c, const op *o, const capture_tensor *to, rush_value made)
+{
+  const symshape_facts *a = &to->facts,
+                       *b = &capture_tensor_of(c, made.as.tensor)->facts;
+  bool same = a->n_dims == b->n_dims;
+
+  for (int i = 0; same && i < a->n_dims; i++)
+    same = sym_decide(c->env, sym_eq(c->env, a->sizes[i], b->sizes[i]));
+  if (!same)
+    capture_fail(c, "%s changes the sizes of its result that is given", o->schema->name);
+}
+
+/* Store a result in the tensor `to`, cast to its dtype. */
+static void store_as(capture *c, rush_value to, rush_value made)
+{
+  const int dtype = capture_tensor_of(c, to.as.tensor)->facts.dtype;
+
+  if (capture_tensor_of(c, made.as.tensor)->facts.dtype != dtype)
+    made = call(c, "aten::to", "dtype",
+                (const rush_value[]){made, value_int(dtype), value_bool(false), value_bool(false),
+                                     value_none()});
+  store(c, to, made);
+}
+
+static void check_input(capture *c, rush_value v)
+{
+  const capture_tensor *t = capture_tensor_of(c, v.as.tensor);
+
+  if (t->node && t->node->op == FX_PLACEHOLDER && c->g != c->p->graph)
+    capture_fail(c, "it writes to an input of a graph inside the program");
+}
+
+/* Evaluate an operator that writes its results to its last n_outs arguments; returns false if there
+ * is none that returns them. */
+static bool write_outs(capture *c, const op *o, const rush_value *args, uint32_t n_outs,
+                       rush_value *results)
+{
+  const schema *sc = o->schema;
+  const op *base = functional_of(c, o);
+  const rush_value *outs = args + sc->n_args - n_outs;
+  rush_value *made = session_array(c->s, rush_value, (size_t)n_outs + 1);
+
+  if (!base || base->schema->n_returns != n_outs)
+    return false;
+  for (uint32_t i = 0; i < n_outs; i++)
+    if (outs[i].tag != RUSH_TAG_TENSOR || !outs[i].as.tensor)
+      return false;
+  capture_op(c, base, args, made);
+  for (uint32_t i = 0; i < n_outs; i++) {
+    if (made[i].tag != RUSH_TAG_TENSOR)
+      return false;
+    check_input(c, outs[i]);
+    check_sizes(c, o, capture_tensor_of(c, outs[i].as.tensor), made[i]);
+    store_as(c, outs[i], made[i]);
+    if (i < sc->n_returns)
+      results[i] = outs[i];
+  }
+  return true;
 }
 
 void capture_write(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const schema *sc = o->schema;
+  const uint32_t n_outs = outs_of(sc);
   const op *base = functional_of(c, o);
   rush_value made;
 
+  if (n_outs && write_outs(c, o, args, n_outs, results))
+    return;
   results[0] = args[0];
   if (o->name_key == OPN_DETACH_)
     return;
@@ -168,14 +263,7 @@ void capture_write(capture *c, const op *o, const rush_value *args, rush_value *
       args[0].tag != RUSH_TAG_TENSOR || !args[0].as.tensor)
     capture_fail(c, "%s%s%s writes to an argument, and there is no form of it that does not",
                  sc->name, *sc->overload ? "." : "", sc->overload);
-  const capture_tensor *t = capture_tensor_of(c, args[0].as.tensor);
-  if (t->node && t->node->op == FX_PLACEHOLDER && c->g != c->p->graph)
-    capture_fail(c, "it writes to an input of a graph inside the program");
-  const int dtype = t->facts.dtype;
+  check_input(c, args[0]);
   capture_op(c, base, args, &made);
-  if (capture_tensor_of(c, made.as.tensor)->facts.dtype != dtype)
-    made = call(c, "aten::to", "dtype",
-                (const rush_value[]){made, value_int(dtype), value_bool(false), value_bool(false),
-                                     value_none()});
-  store(c, args[0], made);
+  store_as(c, args[0], made);
 }

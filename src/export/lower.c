@@ -226,19 +226,22 @@ rush_value lower_plain(lowering *lo, const fx_arg *a)
   return v;
 }
 
-ir_value *lower_custom_object(lowering *lo, const char *name)
+void lower_raise(lowering *lo, const char *message)
 {
-  text_buf *message = session_text(lo->s);
   rush_value text, class_name;
-
-  text_printf(message, "'%.200s' is a custom object: these cannot be run here", name);
-  session_check(lo->s,
-                string_new(lo->s->cx, text_str(message), message->len, &text));
-  session_check(lo->s, string_new(lo->s->cx, "NotImplementedError", 19, &class_name));
   ir_value *in[2];
+
+  session_check(lo->s, string_new(lo->s->cx, message, strlen(message), &text));
   in[0] = lower_constant(lo, text, NULL);
+  session_check(lo->s, string_new(lo->s->cx, "NotImplementedError", 19, &class_name));
   in[1] = lower_constant(lo, class_name, NULL);
   ir_node_append(ir_node_new(lo->s, lo->g, IR_RAISE, in, 2), lo->block);
+}
+
+ir_value *lower_custom_object(lowering *lo, const char *name)
+{
+  lower_raise(lo, session_printf(lo->s, "'%.200s' is a custom object: these cannot be run here",
+                                 name));
   if (!lo->custom_object)
     lo->custom_object = lower_constant(lo, value_none(), NULL);
   return lo->custom_object;
@@ -537,9 +540,7 @@ static bool lower_symbolic(lowering *lo, const lower_node *n)
   return false;
 }
 
-/* Lower an operator without a schema: its outputs determine its types, and it fails when it runs.
- * */
-static void lower_unknown(lowering *lo, const lower_node *n)
+void lower_unknown(lowering *lo, const lower_node *n, str target)
 {
   ir_value **in = session_array(lo->s, ir_value *, n->n_args + 1);
   uint32_t n_in = 0;
@@ -551,7 +552,7 @@ static void lower_unknown(lowering *lo, const lower_node *n)
 
   node->range = n->range;
   ir_attr_set_string(lo->s, node, "_kind",
-                     session_printf(lo->s, "%.*s", (int)n->target.len, n->target.p));
+                     session_printf(lo->s, "%.*s", (int)target.len, target.p));
   for (uint32_t i = 0; i < n->n_results; i++)
     ir_node_add_output(lo->s, node, type_simple(TYPE_TENSOR));
   ir_node_append(node, lo->block);
@@ -731,13 +732,13 @@ void lower_call(lowering *lo, const lower_node *n)
 {
   session_enter(lo->s); /* with_effects names an operator that may be with_effects */
   if (has_custom_object(lo, n)) {
-    lower_unknown(lo, n);
+    lower_unknown(lo, n, n->target);
   } else if (!lower_higher_order(lo, n) && !lower_vmap_call(lo, n) && !lower_symbolic(lo, n)) {
     const op *o = find_target(lo, n->target, false);
     if (o)
       lower_operator(lo, n, o);
     else
-      lower_unknown(lo, n);
+      lower_unknown(lo, n, n->target);
   }
   session_leave(lo->s);
 }

@@ -182,21 +182,14 @@ static ir_value *lower_condition(lowering *lo, const lower_node *n, const fx_gra
   return as_bool(lo, n, test.v[0]);
 }
 
-static void lower_while(lowering *lo, const lower_node *n)
+/* Make n empty lists of tensors. */
+static ir_value **new_lists(lowering *lo, uint32_t n)
 {
-  operands carry = items_of(lo, n, 2), more = n->n_args > 3 ? items_of(lo, n, 3) : (operands){0},
-           inside;
-  const fx_graph *cond = graph_arg(lo, n, 0), *body = graph_arg(lo, n, 1);
-  ir_block *outer = lo->block;
-  ir_value *index;
+  ir_value **lists = session_array(lo->s, ir_value *, (size_t)n + 1);
 
-  ir_value *first = lower_condition(lo, n, cond, joined(lo, carry, more));
-  ir_node *node = open_loop(lo, int_constant(lo, INT64_MAX), first, carry, &index, &inside);
-  operands next = run_inner(lo, body, joined(lo, inside, more));
-  if (next.n != carry.n)
-    bad(lo, n, "the body returns another number of values than it takes");
-  close_loop(lo, n, node, outer, lower_condition(lo, n, cond, joined(lo, next, more)), next);
-  bind_results(lo, n, node->outputs, node->n_outputs);
+  for (uint32_t i = 0; i < n; i++)
+    lists[i] = lower_list(lo, NULL, 0, type_simple(TYPE_TENSOR));
+  return lists;
 }
 
 static void append(lowering *lo, const lower_node *n, ir_value *list, ir_value *v)
@@ -204,6 +197,29 @@ static void append(lowering *lo, const lower_node *n, ir_value *list, ir_value *
   if (!type_is(v->type, TYPE_TENSOR))
     bad(lo, n, "a result that is collected is no tensor");
   lower_emit(lo, "aten::append", "t", (ir_value *[]){list, v}, 2);
+}
+
+/* Lower while_loop, or with `stacks` the loop whose results are the values of all trips. */
+static void lower_while(lowering *lo, const lower_node *n, bool stacks)
+{
+  operands carry = items_of(lo, n, 2), more = n->n_args > 3 ? items_of(lo, n, 3) : (operands){0},
+           inside;
+  const fx_graph *cond = graph_arg(lo, n, 0), *body = graph_arg(lo, n, 1);
+  ir_block *outer = lo->block;
+  ir_value *index, *zero = int_constant(lo, 0);
+  ir_value **lists = stacks ? new_lists(lo, carry.n) : NULL;
+
+  ir_value *first = lower_condition(lo, n, cond, joined(lo, carry, more));
+  ir_node *node = open_loop(lo, int_constant(lo, INT64_MAX), first, carry, &index, &inside);
+  operands next = run_inner(lo, body, joined(lo, inside, more));
+  if (next.n != carry.n)
+    bad(lo, n, "the body returns another number of values than it takes");
+  for (uint32_t i = 0; stacks && i < next.n; i++)
+    append(lo, n, lists[i], next.v[i]);
+  close_loop(lo, n, node, outer, lower_condition(lo, n, cond, joined(lo, next, more)), next);
+  for (uint32_t i = 0; stacks && i < next.n; i++)
+    lists[i] = lower_emit(lo, "aten::stack", "", (ir_value *[]){lists[i], zero}, 2);
+  bind_results(lo, n, stacks ? lists : node->outputs, node->n_outputs);
 }
 
 /* Loop over slices along dim 0; results are collected in lists and stacked. */
@@ -218,9 +234,7 @@ static operands loop_over(lowering *lo, const lower_node *n, const fx_graph *bod
   if (xs.n == 0 || n_results < carry.n)
     bad(lo, n, "nothing to go over");
   uint32_t n_lists = n_results - carry.n;
-  ir_value **lists = session_array(lo->s, ir_value *, n_lists + 1);
-  for (uint32_t i = 0; i < n_lists; i++)
-    lists[i] = lower_list(lo, NULL, 0, type_simple(TYPE_TENSOR));
+  ir_value **lists = new_lists(lo, n_lists);
   ir_value *trips = lower_emit(lo, "aten::size", "int", (ir_value *[]){xs.v[0], zero}, 2);
   ir_node *node = open_loop(lo, trips, true_constant(lo), carry, &index, &inside);
   for (uint32_t i = 0; i < xs.n; i++)
@@ -389,7 +403,9 @@ bool lower_higher_order(lowering *lo, const lower_node *n)
   if (str_is(name, "cond"))
     lower_cond(lo, n);
   else if (str_is(name, "while_loop"))
-    lower_while(lo, n);
+    lower_while(lo, n, false);
+  else if (str_is(name, "while_loop_stack_output"))
+    lower_while(lo, n, true);
   else if (str_is(name, "map_impl") || str_is(name, "map"))
     lower_map(lo, n);
   else if (str_is(name, "scan"))
@@ -399,14 +415,14 @@ bool lower_higher_order(lowering *lo, const lower_node *n)
   else if (str_is(name, "wrap_with_set_grad_enabled"))
     lower_grad_wrapper(lo, n);
   else if (str_is(name, "invoke_subgraph") || str_is(name, "tag_activation_checkpoint") ||
-           str_is(name, "strict_mode") || str_is(name, "hints_wrapper") ||
-           str_is(name, "run_const_graph"))
+           str_is(name, "strict_mode") || str_is(name, "foreach_map") || str_is(name, "wrap") ||
+           str_is(name, "hints_wrapper") || str_is(name, "run_const_graph"))
     lower_wrapper(lo, n);
   else if (str_is(name, "wrap_with_autocast"))
     lower_autocast_wrapper(lo, n);
   else if (str_is(name, "with_effects"))
     lower_effects(lo, n);
   else
-    return false;
+    return lower_functional(lo, n, name);
   return true;
 }

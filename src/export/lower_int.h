@@ -5,6 +5,7 @@
  *   lower_guards.c   conditions that a call must satisfy
  *   lower_meta.c     dtypes, sizes and ranges of inputs and outputs
  *   lower_hop.c      higher-order operators as prim::If and prim::Loop with blocks
+ *   lower_functional.c  operators given to higher-order operators, print
  *   lower_vmap.c     torch.vmap as a prim::Loop over the samples */
 #ifndef RUSH_EXPORT_LOWER_INT_H
 #define RUSH_EXPORT_LOWER_INT_H
@@ -96,6 +97,11 @@ ir_value *lower_constant(lowering *lo, rush_value v_steal, const type *t);
 rush_value lower_plain(lowering *lo, const fx_arg *a);
 ir_value *lower_emit(lowering *lo, const char *name, const char *overload,
                      ir_value *const *inputs, uint32_t n);
+/* Append a node that raises NotImplementedError. */
+void lower_raise(lowering *lo, const char *message);
+/* Lower the call as one of an operator `target` without a schema: its outputs determine its types,
+ * and it fails when it runs. */
+void lower_unknown(lowering *lo, const lower_node *n, str target);
 /* Append a node that fails: custom objects are kept in the file, but not run.  Returns what stands
  * for the object; calls that get it are lowered as unknown operators. */
 ir_value *lower_custom_object(lowering *lo, const char *name);
@@ -106,6 +112,12 @@ ir_value *lower_list(lowering *lo, ir_value *const *items, uint32_t n, const typ
 
 /* Lower the node if its target is a higher-order operator; returns whether it was. */
 bool lower_higher_order(lowering *lo, const lower_node *n);
+
+/* -- lower_functional.c ------------------------------------------------------------------------ */
+
+/* Lower torch.ops.higher_order.NAME if it is one of those of lower_functional.c; returns whether it
+ * was. */
+bool lower_functional(lowering *lo, const lower_node *n, str name);
 
 /* -- lower_vmap.c ------------------------------------------------------------------------------ */
 

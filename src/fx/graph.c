@@ -12,6 +12,7 @@ fx_graph *fx_graph_new(session *s, arena *mem)
   g->ctx = s->cx->ctx;
   g->mem = mem;
   fx_names_init(&g->names, g->ctx, mem);
+  table_init(&g->inner, g->ctx);
   session_defer(s, fx_graph_free_deferred, g);
   return g;
 }
@@ -21,6 +22,7 @@ void fx_graph_free(fx_graph *g)
   if (!g)
     return;
   fx_names_free(&g->names);
+  table_free(&g->inner);
   for (uint32_t i = 0; i < g->n_subgraphs; i++)
     fx_graph_free(g->subgraphs[i].graph);
 }
@@ -77,23 +79,24 @@ void fx_node_move_before(fx_node *n, fx_node *at)
 
 void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner)
 {
-  for (uint32_t i = 0; i < g->n_subgraphs; i++) {
-    if (strcmp(g->subgraphs[i].name, name) != 0)
-      continue;
-    fx_graph_free(g->subgraphs[i].graph);
-    g->subgraphs[i].graph = session_keep(s, inner);
-    return;
+  fx_graph *before = fx_graph_subgraph(g, name);
+  uint32_t at = 0;
+
+  while (before && g->subgraphs[at].graph != before)
+    at++;
+  if (!before) {
+    GROW_IN(s, g->mem, g->subgraphs, g->n_subgraphs, g->cap_subgraphs, 2);
+    at = g->n_subgraphs++;
+    g->subgraphs[at].name = name;
   }
-  GROW_IN(s, g->mem, g->subgraphs, g->n_subgraphs, g->cap_subgraphs, 2);
-  g->subgraphs[g->n_subgraphs++] = (fx_subgraph){name, session_keep(s, inner)};
+  g->subgraphs[at].graph = session_keep(s, inner);
+  session_table_put(s, &g->inner, str_of(g->subgraphs[at].name), inner);
+  fx_graph_free(before);
 }
 
 fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name)
 {
-  for (uint32_t i = 0; i < g->n_subgraphs; i++)
-    if (strcmp(g->subgraphs[i].name, name) == 0)
-      return g->subgraphs[i].graph;
-  return NULL;
+  return table_get(&g->inner, str_of(name));
 }
 
 /* -- Uses -------------------------------------------------------------------------------------- */

@@ -153,6 +153,7 @@ struct fx_graph {
   uint32_t n_nodes;
   uint32_t n_subgraphs, cap_subgraphs;
   fx_subgraph *subgraphs; /* owned; each name once, in the order of their first use */
+  table inner;            /* name -> the graph of that subgraph */
   fx_names names;         /* of the nodes */
   fx_unknown *unknown;
 };
@@ -208,5 +209,7 @@ typedef struct fx_place {
 } fx_place;
 /* Find it in the text of a traceback; returns false if there is none. */
 bool fx_place_of(str stack_trace, fx_place *out);
+/* Find the innermost place outside of PyTorch's own files, or else the innermost. */
+bool fx_author_of(str stack_trace, fx_place *out);
 
 #endif

@@ -100,6 +100,32 @@ bool fx_place_of(str stack_trace, fx_place *out)
   return false;
 }
 
+static bool is_torchs(str file)
+{
+  static const char folder[] = "/torch/";
+  const size_t n = sizeof folder - 1;
+
+  for (size_t i = 0; i + n <= file.len; i++)
+    if (memcmp(file.p + i, folder, n) == 0)
+      return true;
+  return false;
+}
+
+bool fx_author_of(str trace, fx_place *out)
+{
+  fx_place place;
+
+  if (!fx_place_of(trace, out))
+    return false;
+  for (place = *out; is_torchs(place.file);) {
+    trace.len = (size_t)(place.file.p - trace.p) - (sizeof "File \"" - 1); /* what stands before */
+    if (!fx_place_of(trace, &place))
+      return true;
+  }
+  *out = place;
+  return true;
+}
+
 /* -- Annotations ------------------------------------------------------------------------------- */
 
 static void put_python(session *s, text_buf *out, json *j);

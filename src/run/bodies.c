@@ -14,6 +14,7 @@ typedef struct body_job {
   body_runtime *rt;
   const op *op;
   const char *name, *text; /* name: of a gradient, or NULL */
+  bool is_core;            /* the text is a decomposition */
   function *made;
 } body_job;
 
@@ -22,13 +23,18 @@ static void define_body(session *s, void *arg)
   body_job *job = arg;
 
   job->made = job->name ? script_define_gradient(s, job->rt->program, job->op, job->name, job->text)
-                        : script_define_body(s, job->rt->program, job->op, job->text);
+                        : script_define_body(s, job->rt->program, job->op, job->text,
+                                             job->is_core);
   job->made->is_builtin = true;
 }
 
-static rush_status compile_body(call_ctx *cx, const op *o, const char *text, void **out)
+static rush_status compile_body(call_ctx *cx, const op *o, const char *text, bool is_core,
+                                void **out)
 {
-  body_job job = {.rt = context_slot_get(cx->ctx, SLOT_PROGRAM), .op = o, .text = text};
+  body_job job = {.rt = context_slot_get(cx->ctx, SLOT_PROGRAM),
+                  .op = o,
+                  .text = text,
+                  .is_core = is_core};
 
   TRY(session_run(cx, define_body, &job));
   *out = job.made;

@@ -11,9 +11,13 @@
  *          "value": text of a constant, "attrs": {name: text}, "call": function,
  *          "blocks": [{"in", "nodes", "out"}...]}
  *
+ * An exported program has "modules": [{"path", "class", "outer"}...] besides, its nodes "module",
+ * an index of these.  Its values' types are "float32[s77, 4]", with `true` behind them, and "int
+ * s77", as far as the file says.
+ *
  * Values are numbered per function.  Names from an archive appear only in strings, with every `<`
  * escaped: the text may be put inside a page. */
-#include "show/show.h"
+#include "show/json_int.h"
 
 #include "base/lock.h"
 #include "base/table.h"
@@ -30,7 +34,8 @@ typedef struct writer {
   table ops;       /* "name.overload" -> json_op */
   struct json_function *first, **last;
   uint32_t n_functions, n_ops;
-  uint32_t line; /* exported programs: of the code as show_code prints it */
+  json_exported *exported; /* NULL: it is TorchScript */
+  uint32_t line;           /* exported programs: of the code as show_code prints it */
 } writer;
 
 typedef struct json_function {
@@ -90,10 +95,12 @@ static void put_value(writer *w, const ir_value *v, text_buf *t)
   else
     text_printf(w->out, "\"%u\"", v->id);
   text_putc(w->out, ',');
+  bool is_tensor = false;
   text_clear(t);
-  type_print(t, v->type);
+  if (!w->exported || !json_exported_type(w->exported, t, v, &is_tensor))
+    type_print(t, v->type);
   put_short(w->out, t);
-  text_putc(w->out, ']');
+  text_puts(w->out, is_tensor ? ",true]" : "]");
 }
 
 /* Print values in the order of their numbers. */
@@ -215,8 +222,9 @@ static void put_place(writer *w, const ir_node *n)
   const program *p = w->m->program;
   uint32_t line, column, at = 0;
 
-  if (w->m->exported) {
-    text_printf(w->out, ",\"at\":[0,%u]", w->line);
+  if (w->exported) {
+    if (!json_exported_place(w->exported, w->out, n))
+      text_printf(w->out, ",\"at\":[0,%u]", w->line);
     return;
   }
   if (!n->range.src || !is_shown(n->range.src))
@@ -372,12 +380,14 @@ static void put_sources(writer *w, text_buf *t)
   bool first = true;
 
   text_puts(w->out, ",\n\"sources\":[");
-  if (w->m->exported) {
+  if (w->exported) {
     text_clear(t);
     show_code(w->s, w->m, NULL, t);
     text_puts(w->out, "{\"name\":\"forward\",\"text\":");
     json_quote(w->out, (str){text_str(t), t->len});
-    text_puts(w->out, "}]");
+    text_putc(w->out, '}');
+    json_exported_sources(w->exported, w->out);
+    text_putc(w->out, ']');
     return;
   }
   for (uint32_t i = 0; i < p->n_sources; i++) {
@@ -421,7 +431,7 @@ void show_json(session *s, module *m, const char *method, text_buf *out)
   writer *w = session_new(s, writer);
   text_buf *t = session_text(s);
 
-  *w = (writer){.s = s, .m = m, .out = out};
+  *w = (writer){.s = s, .m = m, .out = out, .exported = json_exported_new(s, m)};
   w->last = &w->first;
   session_table_init(s, &w->functions);
   session_table_init(s, &w->ops);
@@ -438,6 +448,8 @@ void show_json(session *s, module *m, const char *method, text_buf *out)
   text_putc(out, ']');
   put_ops(w);
   put_constants(w);
+  if (w->exported)
+    json_exported_modules(w->exported, out);
   put_sources(w, t);
   text_puts(out, "}\n");
 }

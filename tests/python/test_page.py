@@ -160,11 +160,66 @@ def test_data_of_an_exported_program(page) -> None:
     _, data = split(page(EXPORTED))
     program = data["program"]
     for n in functions_of(data)["__torch__.ExportedProgram.forward"]["nodes"]:
-        if "op" in n:  # every operator is on the line that it names
+        if "op" in n and n["at"][0] == 0:  # every operator is on the line that it names
             line = program["sources"][0]["text"].splitlines()[n["at"][1] - 1]
             assert program["ops"][n["op"]]["name"].replace("::", ".") in line
     weight = next(w for w in data["weights"] if w["name"] == "conv.weight")
     assert weight["min"] < weight["mean"] < weight["max"] and sum(weight["bins"]) == 36
+
+
+def two_layers(path: pathlib.Path) -> str:
+    """An exported program of modules in modules, with a dynamic size."""
+    torch = pytest.importorskip("torch")
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.fc(x).relu()
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = Block(), Block()
+
+        def forward(self, x):
+            y = self.b(self.a(x)) + x
+            return y.sum()
+
+    rows = torch.export.Dim("rows", min=2, max=9)
+    made = torch.export.export(Net(), (torch.ones(3, 4),), dynamic_shapes=({0: rows},))
+    torch.export.save(made, str(path))
+    return str(path)
+
+
+def test_an_exported_program_has_shapes_modules_and_lines(page, tmp_path: pathlib.Path) -> None:
+    _, data = split(page(two_layers(tmp_path / "net.pt2")))
+    program = data["program"]
+    paths = [m["path"] for m in program["modules"]]
+    assert paths == ["", "a", "a.fc", "b", "b.fc"]
+    assert [m["outer"] for m in program["modules"]] == [None, 0, 1, 0, 3]
+    assert program["modules"][2]["class"] == "torch.nn.modules.linear.Linear"
+    forward = functions_of(data)["__torch__.ExportedProgram.forward"]
+    seen = []
+    for n in forward["nodes"]:
+        if "op" in n and not program["ops"][n["op"]]["name"].startswith("aten::sym_"):
+            source = program["sources"][n["at"][0]]
+            line = source["text"].splitlines()[n["at"][1] - 1]
+            name, kind, is_tensor = forward["values"][n["out"][0]]
+            seen.append((name, paths[n["module"]], kind, line))
+            assert is_tensor and source["name"].endswith("test_page.py")
+    inside = "return self.fc(x).relu()"
+    outside = "y = self.b(self.a(x)) + x"
+    assert seen == [
+        ("linear", "a.fc", "float32[s77, 4]", inside),
+        ("relu", "a", "float32[s77, 4]", inside),
+        ("linear_1", "b.fc", "float32[s77, 4]", inside),
+        ("relu_1", "b", "float32[s77, 4]", inside),
+        ("add", "", "float32[s77, 4]", outside),
+        ("sum_1", "", "float32[]", "return y.sum()"),
+    ]
 
 
 def test_measured_nodes_are_nodes_of_the_graph(page) -> None:
@@ -330,6 +385,19 @@ def test_every_node_is_drawn(opened, page) -> None:
             const [p, q] = [a.getBoundingClientRect(), b.getBoundingClientRect()];
             return a === b || p.right <= q.left + 1 || q.right <= p.left + 1 || p.bottom <= q.top + 1 || q.bottom <= p.top + 1;
         }))"""), f"{model}: nodes overlap"
+
+
+def test_modules_are_boxes_and_shapes_are_on_edges(opened, tmp_path: pathlib.Path) -> None:
+    w = opened(two_layers(tmp_path / "net.pt2"), ask="open=all&fit")
+    titles = "[...document.querySelectorAll('{}')].map((t) => t.textContent)"
+    assert sorted(w.run(titles.format("#boxes .title"))) == ["Block", "Block", "Linear", "Linear"]
+    flows = w.run(titles.format("#nodes .flow"))
+    assert flows.count("s77×4") >= 6 and flows.count("scalar") == 1
+    assert "Net" not in w.run(titles.format("#boxes .title"))
+    w = opened(two_layers(tmp_path / "net.pt2"), ask="open=none&fit")
+    closed = w.run(titles.format("#nodes > .node:not(.io) .title"))
+    assert closed[:4] == ["Block", "Block", "add", "sum"]
+    assert w.run("document.documentElement.dataset.errors") == "0"
 
 
 @pytest.mark.parametrize("ask", ["", "tab=weights", "tab=operators"])

@@ -398,7 +398,9 @@ struct ir_graph;
 /* Callbacks into the script layer, which compiles and runs composites; published in
  * SLOT_PROGRAM. */
 typedef struct op_body_runtime {
-  rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
+  /* Compile a text of o: its body, or (is_core) its decomposition. */
+  rush_status (*compile)(call_ctx *cx, const op *o, const char *text, bool is_core,
+                         void **function);
   /* Compile a gradient formula of o: a function called `name` whose parameters have the types of
    * op_gradient_type. */
   rush_status (*compile_gradient)(call_ctx *cx, const op *o, const char *name, const char *text,

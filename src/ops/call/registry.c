@@ -717,10 +717,12 @@ const char *session_op_known_body(session *s, const struct op_known *k)
   return text;
 }
 
-/* Compile a text of the operator once: its body or its decomposition, which *function becomes. */
-static rush_status prepare_text(call_ctx *cx, const op *o, uint32_t text_at,
-                                _Atomic(void *) *function)
+/* Compile a text of the operator once: its body, or its decomposition. */
+static rush_status prepare_text(call_ctx *cx, const op *o, bool is_core)
 {
+  op *own = (op *)(uintptr_t)o;
+  _Atomic(void *) *function = is_core ? &own->core : &own->body;
+
   if (atomic_load_explicit(function, memory_order_acquire))
     return RUSH_OK;
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
@@ -732,8 +734,8 @@ static rush_status prepare_text(call_ctx *cx, const op *o, uint32_t text_at,
   TRY(mutex_wait(cx, &r->prepare_lock));
   if (!atomic_load_explicit(function, memory_order_acquire)) {
     void *made = NULL;
-    const char *text = body_text(r, text_at);
-    st = text ? rt->compile(cx, o, text, &made) : call_nomem(cx);
+    const char *text = body_text(r, is_core ? o->row->core : o->row->body);
+    st = text ? rt->compile(cx, o, text, is_core, &made) : call_nomem(cx);
     if (st == RUSH_OK)
       atomic_store_explicit(function, made, memory_order_release);
   }
@@ -743,19 +745,18 @@ static rush_status prepare_text(call_ctx *cx, const op *o, uint32_t text_at,
 
 rush_status op_prepare_body(call_ctx *cx, const op *o)
 {
-  return prepare_text(cx, o, o->row->body, &((op *)(uintptr_t)o)->body);
+  return prepare_text(cx, o, false);
 }
 
 rush_status op_decomposition(call_ctx *cx, const op *o, void **function)
 {
-  op *own = (op *)(uintptr_t)o;
+  const bool is_core = o->row && o->row->core;
 
   *function = NULL;
   if (!o->row || !(o->row->core || o->row->body))
     return RUSH_OK;
-  _Atomic(void *) *at = o->row->core ? &own->core : &own->body;
-  TRY(prepare_text(cx, o, o->row->core ? o->row->core : o->row->body, at));
-  *function = atomic_load_explicit(at, memory_order_acquire);
+  TRY(prepare_text(cx, o, is_core));
+  *function = atomic_load_explicit(is_core ? &o->core : &o->body, memory_order_acquire);
   return RUSH_OK;
 }
 

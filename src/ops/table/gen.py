@@ -25,11 +25,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE] + [HERE]
 sys.dont_write_bytecode = True
 
+import contextlib  # noqa: E402
 import re  # noqa: E402
 import zlib  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from typing import Any, NamedTuple  # noqa: E402
 
+import gen_core  # noqa: E402
 import gen_grad  # noqa: E402
 import gen_names  # noqa: E402
 import gen_tape  # noqa: E402
@@ -264,7 +266,7 @@ class Row:
         self.shape = 0
         self.reuse = 0  # bit i: result 0 may take the buffer of argument i
         self.sparse: Any = None  # the kernel for sparse arguments; True: its own
-        self.core: str | None = None  # TorchScript over fewer operators (decompose.py)
+        self.core: str | None = None  # TorchScript over fewer operators (decompose/)
 
     @property
     def implied(self) -> Family:
@@ -560,6 +562,7 @@ class Table:
             row.core = text
         for full, where, keys in self.late_known:
             self.set_known(full, where, keys)
+        self.add_formulas()
         left = dict(self.written)
         for row in self.rows.values():
             if row.base is None:
@@ -576,6 +579,18 @@ class Table:
                 row.effects.append("OP_OUT_EXACT")
         for name, rules in left.items():
             raise TableError(next(iter(rules.values())), f"{name} has no in-place or out= form")
+
+    def add_formulas(self) -> None:
+        """Make decompositions of the formulas of pointwise operators that PyTorch decomposes."""
+        path = os.path.join(os.path.dirname(__file__), "..", "..", "export", "decomposed.def")
+        with open(path, encoding="utf-8") as f:
+            names = re.findall(r'^DECOMPOSED\("(.*)"\)', f.read(), re.M)
+        for row in filter(None, map(self.rows.get, names)):
+            if row.core or row.body or row.base or row.schema.name in self.synonyms:
+                continue
+            if "expr" in row.entry:
+                with contextlib.suppress(gen_tape.ExprError):  # its operations are no operators
+                    row.core = gen_core.core_text(row.schema, row.entry)
 
     def runs(self, row: Any) -> bool:
         return row is not None and (

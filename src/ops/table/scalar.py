@@ -123,6 +123,9 @@ op("prim::type", family="scalar", kernel="kernel_device_type")
 op("prim::index", family="scalar", kernel="kernel_device_index")
 
 op("prim::Print", family="control", kernel="kernel_print", effects=["side_effect"])
+# What torch.ops.higher_order.print becomes: its text and values, one after the other.
+op("rushlight::print", schema="rushlight::print(...) -> ()", family="control",
+   kernel="kernel_print_pieces", effects=["side_effect"])
 op("aten::_print", family="control", kernel="kernel_print", effects=["side_effect"])
 op("aten::warn", family="control", kernel="kernel_warn", effects=["side_effect"])
 op("prim::RaiseException", family="control", kernel="kernel_raise", effects=["side_effect"])

@@ -28,7 +28,7 @@ struct op_row {
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/table/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */
-  uint32_t core;         /* likewise, its decomposition (decompose.py), or 0 */
+  uint32_t core;         /* likewise, its decomposition (decompose/), or 0 */
   uint32_t group;        /* the family's word of the table, in op_pool */
   uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
 };

@@ -126,14 +126,15 @@ static function *define(session *s, program *p, const body_text *what, const cha
   return f;
 }
 
-function *script_define_body(session *s, program *p, const op *o, const char *text)
+function *script_define_body(session *s, program *p, const op *o, const char *text, bool is_core)
 {
   const schema *sc = o->schema;
 
   const body_text what = {.op = o};
 
   return define(s, p, &what,
-                session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload),
+                session_printf(s, "%s%s%s%s", is_core ? "core." : "", sc->name,
+                               sc->overload[0] ? "." : "", sc->overload),
                 text);
 }
 

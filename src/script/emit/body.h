@@ -5,8 +5,9 @@
 #include "script/emit/resolve.h"
 
 /* Define a function of the built-in program `p` from a text of one `def`; its schema is the
- * operator's. */
-function *script_define_body(session *s, program *p, const op *o, const char *text);
+ * operator's.  The text is the operator's body, or (is_core) its decomposition: a function of its
+ * own, since an operator may have both. */
+function *script_define_body(session *s, program *p, const op *o, const char *text, bool is_core);
 /* Define one of its gradient formulas (ops/call/gradient.h); `name` is unique in `p`. */
 function *script_define_gradient(session *s, program *p, const op *o, const char *name,
                                  const char *text);

@@ -48,7 +48,8 @@ void dataclass_put_method(text_buf *out, const char *cls, const char *type, cons
 
 /* -- Bodies of operators ----------------------------------------------------------------------- */
 
-ABSENT(function *, script_define_body, (session * s, program *p, const op *o, const char *text),
+ABSENT(function *, script_define_body,
+       (session * s, program *p, const op *o, const char *text, bool is_core),
        o->schema->name)
 ABSENT(function *, script_define_gradient,
        (session *s, program *p, const op *o, const char *name, const char *text), o->schema->name)

@@ -273,16 +273,17 @@ rush_status kernel_device_index(rush_call *call)
 
 /* -- The world --------------------------------------------------------------------------------- */
 
-rush_kernel kernel_print, kernel_warn, kernel_raise;
-rush_status kernel_print(rush_call *call)
+typedef rush_status print_value(call_ctx *cx, text_buf *out, rush_value v);
+
+/* Print the arguments, with `between` between them, and end the line. */
+static rush_status print_line(rush_call *call, const char *between, print_value *print)
 {
   text_buf out;
   rush_status st = RUSH_OK;
   text_init(&out, call->cx->ctx);
   for (uint32_t i = 0; st == RUSH_OK && i < call->n_args; i++) {
-    if (i)
-      text_putc(&out, ' ');
-    st = value_print(call->cx, &out, call->args[i]);
+    text_puts(&out, i ? between : "");
+    st = print(call->cx, &out, call->args[i]);
   }
   text_putc(&out, '\n');
   if (st == RUSH_OK && text_failed(&out))
@@ -292,6 +293,21 @@ rush_status kernel_print(rush_call *call)
   text_free(&out);
   return st;
 }
+
+/* Append the value as Python's str() does. */
+static rush_status print_str(call_ctx *cx, text_buf *out, rush_value v)
+{
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
+    return tensor_print_python(cx, out, v.as.tensor);
+  if (v.tag != RUSH_TAG_STRING)
+    return value_repr(cx, out, v);
+  text_add(out, v.as.string->text, v.as.string->len);
+  return RUSH_OK;
+}
+
+rush_kernel kernel_print, kernel_print_pieces, kernel_warn, kernel_raise;
+rush_status kernel_print(rush_call *call) { return print_line(call, " ", value_print); }
+rush_status kernel_print_pieces(rush_call *call) { return print_line(call, "", print_str); }
 
 rush_status kernel_warn(rush_call *call)
 {

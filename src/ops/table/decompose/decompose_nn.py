@@ -72,9 +72,13 @@ def instance_norm(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor
     w = weight.repeat([n]) if weight is not None else None
     b = bias.repeat([n]) if bias is not None else None
     if use_input_stats:
-        if running_mean is not None:
-            raise RuntimeError("instance_norm that updates running statistics")
-        out, _, _ = torch._native_batch_norm_legit(flat, w, b, True, momentum, eps)
+        if running_mean is not None and running_var is not None:
+            out, _, _, mean, var = torch._native_batch_norm_legit_functional(
+                flat, w, b, running_mean.repeat([n]), running_var.repeat([n]), True, momentum, eps)
+            running_mean.copy_(torch.mean(mean.view([n, c]), [0]))
+            running_var.copy_(torch.mean(var.view([n, c]), [0]))
+        else:
+            out, _, _ = torch._native_batch_norm_legit(flat, w, b, True, momentum, eps)
     else:
         assert running_mean is not None and running_var is not None
         out, _, _ = torch._native_batch_norm_legit_no_training(
@@ -315,41 +319,6 @@ for n in 1, 2, 3:
     decompose(f"reflection_pad{n}d", padding(n, True))
     decompose(f"replication_pad{n}d", padding(n, False))
 
-POINTWISE = {
-    "silu": ("self: Tensor", "torch.mul(self, torch.sigmoid(self))"),
-    "hardswish": (
-        "self: Tensor",
-        "torch.div(torch.mul(self, torch.clamp(torch.add(self, 3), 0, 6)), 6)",
-    ),
-    "hardsigmoid": ("self: Tensor", "torch.div(torch.clamp(torch.add(self, 3), 0, 6), 6)"),
-    "softplus": (
-        "self: Tensor, beta: number, threshold: number",
-        "torch.where(torch.gt(torch.mul(self, beta), threshold), self, "
-        "torch.div(torch.log1p(torch.exp(torch.mul(self, beta))), beta))",
-    ),
-    "mish": ("self: Tensor", "torch.mul(self, torch.tanh(torch.log1p(torch.exp(self))))"),
-    "log_sigmoid": (
-        "self: Tensor",
-        "torch.sub(torch.clamp(self, None, 0), torch.log1p(torch.exp(torch.neg(torch.abs(self)))))",
-    ),
-    "hardshrink": (
-        "self: Tensor, lambd: number",
-        "torch.where(torch.le(torch.abs(self), lambd), torch.full_like(self, 0), self)",
-    ),
-    "softshrink": (
-        "self: Tensor, lambd: number",
-        "torch.where(torch.gt(torch.abs(self), lambd), "
-        "torch.sub(self, torch.mul(torch.sign(self), lambd)), torch.mul(self, 0))",
-    ),
-    "threshold": (
-        "self: Tensor, threshold: number, value: number",
-        "torch.where(torch.le(self, threshold), torch.full_like(self, value), self)",
-    ),
-    "celu": ("self: Tensor, alpha: number", "torch.elu(self, alpha, 1, 1.0 / float(alpha))"),
-    "selu": ("self: Tensor", "torch.elu(self, 1.6732632423543772, 1.0507009873554805, 1)"),
-}
-for name, (takes, formula) in POINTWISE.items():
-    decompose(name, f"def {name}({takes}) -> Tensor:\n    return {formula}\n")
 decompose("glu", """
 def glu(self: Tensor, dim: int) -> Tensor:
     half = self.size(dim) // 2
@@ -440,9 +409,30 @@ def attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_ca
         else:
             scores = torch.add(scores, attn_mask)
     shares = torch._softmax(scores, -1, False)
+    if attn_mask is not None: # may leave nothing of a row
+        shares = torch._safe_softmax(scores, -1)
     out = torch.matmul(shares, value).permute([2, 0, 1, 3])
     laid_out = torch.clone(out, memory_format=torch.contiguous_format).permute([1, 2, 0, 3])
     return laid_out, torch.logsumexp(scores, [-1], False)
+""")
+# As the fused kernel, or as the one with dropout: no size decides, unlike in the operator's body.
+decompose("scaled_dot_product_attention", """
+def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float,
+         is_causal: bool, scale: Optional[float], enable_gqa: bool) -> Tensor:
+    if query.dim() == 4 and dropout_p == 0.0 and not enable_gqa:
+        out, _ = torch._scaled_dot_product_flash_attention_for_cpu(
+            query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)
+        return out
+    mask = attn_mask
+    if attn_mask is not None:
+        if attn_mask.dtype == 11:
+            none: List[int] = []
+            zero = torch.full(none, 0.0, dtype=query.dtype, device=query.device)
+            least = torch.full(none, float("-inf"), dtype=query.dtype, device=query.device)
+            mask = torch.where(attn_mask, zero, least)
+    out, _ = torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal,
+                                                      None, scale=scale, enable_gqa=enable_gqa)
+    return out
 """)
 decompose("std.dim", """
 def std(self: Tensor, dim: Optional[List[int]], unbiased: bool, keepdim: bool) -> Tensor:
@@ -542,6 +532,11 @@ def bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bo
 """)
 decompose("index_add", """
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: number) -> Tensor:
+    none: List[int] = []
+    if self.dim() == 0:
+        made = torch.index_add(torch.reshape(self, [1]), 0, torch.reshape(index, [1]),
+                               torch.reshape(source, [1]), alpha=alpha)
+        return torch.reshape(made, none)
     at: List[Optional[Tensor]] = []
     for _ in range(dim + self.dim() if dim < 0 else dim):
         at.append(None)
