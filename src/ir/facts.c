@@ -84,10 +84,10 @@ bool ir_facts_are_row_major(const ir_facts *f)
 
   if (f->contiguous == 1)
     return true;
-  if (!ir_facts_has_sizes(f) || !ir_facts_has_strides(f))
+  if (!ir_facts_has_strides(f))
     return false;
   for (int i = f->n_dims - 1; i >= 0; i--) {
-    if (f->sizes[i] != 1 && f->strides[i] != stride)
+    if ((f->sizes[i] != 1 && f->strides[i] != stride) || (i > 0 && f->sizes[i] < 0))
       return false;
     stride = (int64_t)((uint64_t)stride * (uint64_t)f->sizes[i]); /* may be any numbers */
   }

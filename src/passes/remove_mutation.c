@@ -289,7 +289,7 @@ static ir_value *changed(session *s, ir_node *n, ir_value *x)
 static bool is_row_major(const ir_value *v, const ir_facts **f)
 {
   *f = ir_facts_of(v->type);
-  return ir_facts_has_sizes(*f) && ir_facts_are_row_major(*f);
+  return (*f)->n_dims >= 0 && ir_facts_are_row_major(*f);
 }
 
 /* True if the change certainly succeeds, and the functional operator gives the same dtype, sizes
@@ -308,8 +308,8 @@ static bool is_exact(const ir_node *n)
     if (type_is(v->type, TYPE_INT) || type_is(v->type, TYPE_FLOAT) || type_is(v->type, TYPE_BOOL) ||
         type_is(v->type, TYPE_NONE))
       continue;
-    if (!type_is(v->type, TYPE_TENSOR) || !is_row_major(v, &other) ||
-        other->dtype != self->dtype || other->n_dims > self->n_dims)
+    if (!type_is(v->type, TYPE_TENSOR) || !is_row_major(v, &other) || !ir_facts_has_sizes(self) ||
+        !ir_facts_has_sizes(other) || other->dtype != self->dtype || other->n_dims > self->n_dims)
       return false;
     for (int d = 0; d < other->n_dims; d++) {
       const int64_t size = other->sizes[d];

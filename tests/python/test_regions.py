@@ -241,7 +241,7 @@ def test_other_arguments(tmp_path: pathlib.Path) -> None:
                 torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", ["residual", "mobile", "line"])
+@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line"])
 def test_any_number_of_images(name: str, tmp_path: pathlib.Path) -> None:
     """The second batch widens the plan; its regions take any number of images."""
     net, x = network(name)
