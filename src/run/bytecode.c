@@ -449,7 +449,8 @@ static void put_set_attr(coder *e, const ir_node *n)
   const char *name = ir_attr_string(n, "name");
   int slot = t->cls ? class_attr_index(t, str_of(name)) : -1;
 
-  if (slot < 0) {
+  /* A constant is None, of an argument that was inlined: the branch is never taken. */
+  if (slot < 0 || info(e, ir_node_input(n, 0))->is_const) {
     put_unsupported(e, n, session_printf(e->s, "attribute '%s'", name ? name : "?"));
     return;
   }

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 
 import pytest
+import rushlight
 from conftest import DATA
 
 torch = pytest.importorskip("torch")
@@ -161,3 +162,31 @@ def test_profiles_of_archives(command: str, name: str) -> None:
     args = ["generations=3"] if name == "life.pt" else ["zeros(1,1,8,8)"]
     plain, other = both(command, "profile", str(path), *args, "--calls=2", "--json")
     assert seen(plain.stdout) == seen(other.stdout)
+
+
+def test_a_branch_on_an_argument_that_is_none() -> None:
+    """The inlined argument is a constant, whose attributes a branch that is never taken sets."""
+    text = """
+class Box:
+    def __init__(self, items: List[int]):
+        self.items = items
+
+def keep(n: int, box: Optional[Box] = None) -> int:
+    if box is not None:
+        if n > 3:
+            print(n)
+        else:
+            box.items = [n] * 2
+        n = n + len(box.items)
+    else:
+        n = n - 1
+    return n
+
+def f(n: int) -> int:
+    return keep(n) + keep(n, Box([n]))
+"""
+    for executor in ("simple", "specialising", "profiling"):
+        rushlight.set_executor(executor)
+        f = rushlight.jit.CompilationUnit(text).f
+        assert [f(2), f(2), f(7)] == [5, 5, 14], executor
+    rushlight.set_executor("profiling")
