@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 import rushlight
-from conftest import DATA
+from conftest import DATA, import_file
 
 torch = pytest.importorskip("torch")
 
@@ -164,9 +164,11 @@ def test_profiles_of_archives(command: str, name: str) -> None:
     assert seen(plain.stdout) == seen(other.stdout)
 
 
-def test_a_branch_on_an_argument_that_is_none() -> None:
+def test_a_branch_on_an_argument_that_is_none(tmp_path: pathlib.Path) -> None:
     """The inlined argument is a constant, whose attributes a branch that is never taken sets."""
     text = """
+from typing import List, Optional
+
 class Box:
     def __init__(self, items: List[int]):
         self.items = items
@@ -187,6 +189,8 @@ def f(n: int) -> int:
 """
     for executor in ("simple", "specialising", "profiling"):
         rushlight.set_executor(executor)
-        f = rushlight.jit.CompilationUnit(text).f
+        path = tmp_path / f"{executor}_box.py"
+        path.write_text(text)
+        f = rushlight.script(import_file(path).f)
         assert [f(2), f(2), f(7)] == [5, 5, 14], executor
     rushlight.set_executor("profiling")
