@@ -141,6 +141,9 @@ static void run_tile(const job *j, int64_t image, int64_t panel, int64_t i, int6
     t.c_rs = BLOCK_LANES;
     t.scale = s->scale ? s->scale + ch : NULL;
     t.shift = s->scale ? s->shift + ch : NULL;
+    t.clamps = s->clamps;
+    t.lo = s->lo;
+    t.hi = s->hi;
   } else {
     t.c = mine;
     t.c1 = mine + vl;
