@@ -191,6 +191,9 @@ static rush_status run_step(const region_call *c, const region_step *s)
                   .dilation = {w->dilation[0], w->dilation[1]},
                   .k_off = s->k_off,
                   .flat = s->flat,
+                  .clamps = s->clamps,
+                  .lo = s->lo,
+                  .hi = s->hi,
                   .after = s->point ? run_point : NULL,
                   .user = &point};
 
@@ -317,6 +320,8 @@ static void describe_step(const region *r, const region_step *s, text_buf *out)
               (long long)p->h, (long long)p->w);
   if (s->has_norm && s->kind != BLOCK_SCALE)
     text_puts(out, ", batch norm");
+  if (s->clamps)
+    text_puts(out, ", clamped");
   if (s->point && s->kind != BLOCK_NOTHING)
     text_puts(out, ", pointwise");
   text_puts(out, "\n");

@@ -64,7 +64,8 @@ typedef struct region_step {
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;
   bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
-  bool flat;
+  bool flat, clamps; /* clamps: instead of a tape (block.h) */
+  float lo, hi;
   point_part *point;   /* or NULL */
   int64_t *k_off;      /* n_k positions, BLOCK_CONV */
   int64_t n_k;

@@ -9,6 +9,7 @@
  * numbers. */
 #include "compile/region_int.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -342,6 +343,32 @@ static point_part *point_make(reader *d, const point_set *p)
   return NULL;
 }
 
+/* True if the tape is min(max(x, lo), hi), or its first half, of the step's own result: kernels of
+ * convolutions do that in registers. */
+static bool is_clamp(const region_step *s, float *lo, float *hi)
+{
+  const loop_tape *t = &s->point->fused.tape;
+  const tape_op ops[] = {TAPE_MAX, TAPE_MIN};
+  float *const to[] = {lo, hi};
+  uint8_t x = 0;
+
+  *hi = INFINITY;
+  if ((s->kind != BLOCK_CONV && s->kind != BLOCK_DEPTHWISE) || t->n_inputs != 1 ||
+      t->n_results != 1 || s->point->inputs[0] != s->out || s->point->results[0] != s->out ||
+      t->n_instrs < 1 || t->n_instrs > 2)
+    return false;
+  for (int i = 0; i < t->n_instrs; i++) {
+    const tape_instr *c = &t->code[i];
+
+    if (c->op != ops[i] || c->type != TY_F32 || c->a != x || c->b < 1 || c->b > t->n_consts)
+      return false;
+    *to[i] = t->consts[c->b - 1];
+    x = c->dst;
+  }
+  return x == t->results[0] && !isnan(*lo) && !isnan(*hi) && *hi != 0.0f &&
+         (*lo != 0.0f || !signbit(*lo));
+}
+
 /* Add the step, which makes `head` in s->out, and what follows it; `begin`: a pointwise node that
  * it begins with instead. */
 static void finish_step(reader *d, uint32_t from, region_step *s, const rush_graph_value *head,
@@ -363,6 +390,10 @@ static void finish_step(reader *d, uint32_t from, region_step *s, const rush_gra
       (void)region_image_of(&d->k, p.results[i], &image);
       s->point->results[i] = in_place ? s->out : new_place(d, &image, BLOCK_LANES);
       state_of(d, p.results[i])->place = s->point->results[i];
+    }
+    if ((s->clamps = is_clamp(s, &s->lo, &s->hi))) {
+      point_free(&d->k, s->point);
+      s->point = NULL;
     }
   }
   for (uint32_t i = 0; i < p.n_nodes; i++)

@@ -75,6 +75,7 @@ typedef struct job {
   int64_t n_tiles, per_row, n_runs, n_panels;
   int64_t unit, n_units; /* panels of a task: whole blocks */
   int64_t n_chunks, chunk; /* other steps: of rows */
+  int64_t a_mid, c_mid; /* of a tile's row 7 */
   bool pairs; /* a tile is two rows of 7 pixels, at a network's end */
   _Atomic int failed;
 } job;
@@ -97,79 +98,93 @@ static int64_t first_pixel(const job *j, int64_t i)
   return i / j->per_row * j->w + j->w * (i % j->per_row) / j->per_row;
 }
 
-/* Set the tile's pixels: input, rows and where they go. */
-static void place_tile(const job *j, int64_t image, int64_t i, gemm_tile *t, int64_t *to)
+typedef struct tile_place { /* a tile of pixels: positions for block 0 */
+  int64_t from, to, first; /* first: pixel, counted in rows */
+  int rows;
+} tile_place;
+
+/* Find tiles [i0, i1) of an image. */
+static void find_tiles(const job *j, int64_t image, int64_t i0, int64_t i1, tile_place *tiles)
 {
   const block_step *s = j->s;
-  const int64_t first = first_pixel(j, i), y = first / j->w, x = first % j->w;
-  const int64_t at = block_at(&s->in, image, 0, y * s->stride[0] - s->pad[0],
-                              x * s->stride[1] - s->pad[1]);
-  t->a = s->from + at;
-  t->a_rs = s->stride[1] * s->in.lanes;
-  t->rows = (int)(first_pixel(j, i + 1) - first);
-  t->a_mid = 7 * t->a_rs;
-  t->c_mid = 7 * BLOCK_LANES;
-  if (j->pairs) {
-    t->a_mid = s->stride[0] * s->in.cols * s->in.lanes;
-    t->c_mid = s->out.cols * BLOCK_LANES;
+  int64_t next = first_pixel(j, i0);
+  for (int64_t i = i0; i < i1; i++) {
+    const int64_t first = next, y = first / j->w, x = first % j->w;
+    next = first_pixel(j, i + 1);
+    tiles[i - i0] = (tile_place){
+      .from = block_at(&s->in, image, 0, y * s->stride[0] - s->pad[0],
+                       x * s->stride[1] - s->pad[1]),
+      .to = block_at(&s->out, image, 0, y, x),
+      .first = first,
+      .rows = (int)(next - first)};
   }
-  *to = block_at(&s->out, image, 0, y, x);
+  tiles[i1 - i0].first = next;
 }
 
-/* Add the terms from k0 on, a piece of them, to tile i of a panel; `mine`: its sums so far, which
- * wait as they are made. */
-static void run_tile(const job *j, int64_t image, int64_t panel, int64_t i, int64_t k0, float *mine)
+typedef struct tile_run { /* what a task computes */
+  int64_t image, n_tiles;
+  int64_t p0, p1; /* panels of output channels */
+  tile_place tiles[TASK_TILES + 1];
+  float *sums; /* of pieces, as they are made */
+} tile_run;
+
+/* Add the terms from k0 on, a piece of them, to tile i of a panel. */
+static void run_tile(const job *j, const tile_run *run, int64_t panel, int64_t i, int64_t k0)
 {
   const block_step *s = j->s;
   const int64_t nr = j->kr->nr, vl = j->kr->vl, ch = panel * nr, block = block_floats(&s->out);
-  const int64_t k = i64_min(j->piece, j->n_k - k0);
-  const bool last = k0 + k == j->n_k;
-  gemm_tile t = {.k = k,
+  const tile_place *at = &run->tiles[i];
+  float *mine = run->sums + i * j->kr->mr * nr;
+  gemm_tile t = {.k = i64_min(j->piece, j->n_k - k0),
+                 .a = s->from + at->from,
+                 .a_rs = s->stride[1] * s->in.lanes,
+                 .a_mid = j->a_mid,
                  .a_off = s->k_off + k0,
                  .b = (const float *)s->weight->data + (panel * j->n_k + k0) * nr,
                  .b_ks = nr,
+                 .rows = at->rows,
                  .cols = (int)i64_min(nr, block_count(&s->out) * BLOCK_LANES - ch),
+                 .c = mine,
+                 .c1 = mine + vl,
+                 .c_rs = nr,
+                 .c_mid = 7 * nr,
                  .d = k0        ? mine
                       : s->bias ? s->bias + ch
                                 : NULL,
                  .d_rs = k0 ? nr : 0};
-  int64_t to;
-  place_tile(j, image, i, &t, &to);
-  if (last) {
-    t.c = s->to + to + ch / BLOCK_LANES * block + ch % BLOCK_LANES;
-    t.c1 = s->to + to + (ch + vl) / BLOCK_LANES * block + (ch + vl) % BLOCK_LANES;
+  if (k0 + t.k == j->n_k) {
+    t.c = s->to + at->to + ch / BLOCK_LANES * block + ch % BLOCK_LANES;
+    t.c1 = s->to + at->to + (ch + vl) / BLOCK_LANES * block + (ch + vl) % BLOCK_LANES;
     t.c_rs = BLOCK_LANES;
+    t.c_mid = j->c_mid;
     t.scale = s->scale ? s->scale + ch : NULL;
     t.shift = s->scale ? s->shift + ch : NULL;
-  } else {
-    t.c = mine;
-    t.c1 = mine + vl;
-    t.c_rs = nr;
-    t.c_mid = 7 * nr;
+    t.clamps = s->clamps;
+    t.lo = s->lo;
+    t.hi = s->hi;
   }
   j->kr->tile_block(&t);
 }
 
-/* Finish tiles [i0, i1) of the blocks that panels p0.. up to `panel` make. */
-static void after_tiles(const job *j, int64_t image, int64_t p0, int64_t panel, int64_t i0,
-                        int64_t i1)
+/* Finish tiles [i0, i1) of the run's blocks. */
+static void after_tiles(const job *j, const tile_run *run, int64_t i0, int64_t i1)
 {
-  const int64_t nr = j->kr->nr, end = ((panel + 1) * nr + BLOCK_LANES - 1) / BLOCK_LANES;
-  for (int64_t b = p0 * nr / BLOCK_LANES; b < i64_min(end, block_count(&j->s->out)); b++)
-    after_pixels(j->s, image, b, first_pixel(j, i0), first_pixel(j, i1));
+  const int64_t nr = j->kr->nr,
+                end = i64_min((run->p1 * nr + BLOCK_LANES - 1) / BLOCK_LANES,
+                              block_count(&j->s->out));
+  for (int64_t b = run->p0 * nr / BLOCK_LANES; b < end; b++)
+    after_pixels(j->s, run->image, b, run->tiles[i0].first, run->tiles[i1].first);
 }
 
-/* Compute pixel tiles [i0, i1) of one image, panels [p0, p1) of output channels. */
-static void run_tiles(const job *j, int64_t image, int64_t p0, int64_t p1, int64_t i0, int64_t i1,
-                      float *sums)
+static void run_tiles(const job *j, const tile_run *run)
 {
-  for (int64_t panel = p0; panel < p1; panel++)
-    for (int64_t k0 = 0, at = i0; k0 < j->n_k; k0 += j->piece) {
-      const bool last = k0 + j->piece >= j->n_k;
-      for (int64_t i = i0; i < i1; i++) {
-        run_tile(j, image, panel, i, k0, sums + (i - i0) * j->kr->mr * j->kr->nr);
-        if (last && panel + 1 == p1 && (i + 1 == i1 || i + 1 - at == AFTER_TILES)) {
-          after_tiles(j, image, p0, panel, at, i + 1);
+  for (int64_t panel = run->p0; panel < run->p1; panel++)
+    for (int64_t k0 = 0, at = 0; k0 < j->n_k; k0 += j->piece) {
+      const bool last = k0 + j->piece >= j->n_k && panel + 1 == run->p1;
+      for (int64_t i = 0; i < run->n_tiles; i++) {
+        run_tile(j, run, panel, i, k0);
+        if (last && (i + 1 == run->n_tiles || i + 1 - at == AFTER_TILES)) {
+          after_tiles(j, run, at, i + 1);
           at = i + 1;
         }
       }
@@ -181,19 +196,26 @@ static void conv_tasks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const size_t n_bytes = (size_t)(TASK_TILES * j->kr->mr * j->kr->nr) * sizeof(float);
-  float *sums = mem_alloc_data(j->cx->ctx, n_bytes);
-  if (!sums) {
+  tile_run run = {.sums = mem_alloc_data(j->cx->ctx, n_bytes)};
+  if (!run.sums) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
+  int64_t found = -1; /* the image and run whose tiles are known */
   for (int64_t i = begin; i < end; i++) {
-    const int64_t unit = i % j->n_units, run = i / j->n_units % j->n_runs,
-                  image = i / j->n_units / j->n_runs;
-    const int64_t i0 = j->n_tiles * run / j->n_runs, i1 = j->n_tiles * (run + 1) / j->n_runs;
-    const int64_t p0 = unit * j->unit, p1 = i64_min(p0 + j->unit, j->n_panels);
-    run_tiles(j, image, p0, p1, i0, i1, sums);
+    const int64_t unit = i % j->n_units, at = i / j->n_units, n = at % j->n_runs;
+    if (at != found) {
+      const int64_t i0 = j->n_tiles * n / j->n_runs, i1 = j->n_tiles * (n + 1) / j->n_runs;
+      run.image = at / j->n_runs;
+      run.n_tiles = i1 - i0;
+      find_tiles(j, run.image, i0, i1, run.tiles);
+      found = at;
+    }
+    run.p0 = unit * j->unit;
+    run.p1 = i64_min(run.p0 + j->unit, j->n_panels);
+    run_tiles(j, &run);
   }
-  mem_free_data(j->cx->ctx, sums, n_bytes);
+  mem_free_data(j->cx->ctx, run.sums, n_bytes);
 }
 
 static rush_status run_conv(job *j)
@@ -207,6 +229,8 @@ static rush_status run_conv(job *j)
   j->h = one_run ? 1 : s->out.h;
   j->w = one_run ? s->out.h * s->out.w : s->out.w;
   j->pairs = j->kr->mr == 14 && j->w == 7;
+  j->a_mid = j->pairs ? s->stride[0] * s->in.cols * s->in.lanes : 7 * s->stride[1] * s->in.lanes;
+  j->c_mid = (j->pairs ? s->out.cols : 7) * BLOCK_LANES;
   j->per_row = (j->w + j->kr->mr - 1) / j->kr->mr;
   j->n_tiles = j->pairs ? (j->h + 1) / 2 : j->h * j->per_row;
   j->n_runs = (j->n_tiles + TASK_TILES - 1) / TASK_TILES;

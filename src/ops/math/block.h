@@ -80,6 +80,10 @@ typedef struct block_step {
   const float *taps;
   /* by channel, with whole panels of the kernels (block_panels); NULL: none */
   const float *bias, *scale, *shift;
+  /* CONV, DEPTHWISE: results become min(max(x, lo), hi), hi no zero and lo no -0: a NaN stays, and
+   * of zeros it is lo's */
+  bool clamps;
+  float lo, hi;
   bool flat; /* `out` and all that `after` reads and writes is flat */
   block_after *after; /* or NULL */
   void *user;

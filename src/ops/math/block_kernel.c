@@ -48,6 +48,22 @@ INLINE vec fma_of(vec a, vec b, vec c)
 #endif
 }
 
+/* Clamp as block.h says. */
+INLINE vec clamped(vec x, float lo, float hi)
+{
+#if ISA_LEVEL >= ISA_AVX512 /* of equal ones and with a NaN, both give the second operand */
+  x = (vec)_mm512_min_ps(_mm512_set1_ps(hi), _mm512_max_ps(_mm512_set1_ps(lo), (__m512)x));
+#elif ISA_LEVEL >= ISA_AVX2
+  x = (vec)_mm256_min_ps(_mm256_set1_ps(hi), _mm256_max_ps(_mm256_set1_ps(lo), (__m256)x));
+#else
+  for (int i = 0; i < VL; i++) {
+    x[i] = lo > x[i] ? lo : x[i];
+    x[i] = hi < x[i] ? hi : x[i];
+  }
+#endif
+  return lo == 0.0f ? x + 0.0f : x; /* -0 + 0 is 0 */
+}
+
 /* Return x where it is more than best or NaN, else best. */
 INLINE vec larger(vec x, vec best)
 {
@@ -104,6 +120,9 @@ INLINE void depth_pixels(const block_rows *r, const float *in, float *out, int l
     UNROLL for (int i = 0; i < N; i++)
       acc[i] = acc[i] * scale + shift;
   }
+  if (s->clamps)
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] = clamped(acc[i], s->lo, s->hi);
   UNROLL for (int i = 0; i < N; i++)
     store(out + i * BLOCK_LANES, acc[i]);
 }

@@ -25,10 +25,13 @@ typedef struct gemm_tile {
   double alpha, beta;
   /* tile_block only, whose A is as that of tile_off, alpha and beta 1 and c_cs 1: the second vector
    * of each row of C is at c1; row 7 of C is c_mid behind row 0; D has whole vectors.  The sums
-   * become sums * scale + shift (whole vectors, or NULL) before they are stored. */
+   * become sums * scale + shift (whole vectors, or NULL), then, if `clamps`, min(max(sums, lo), hi)
+   * as block.h says, before they are stored. */
   void *c1;
   int64_t c_mid;
   const void *scale, *shift;
+  bool clamps;
+  float lo, hi;
 } gemm_tile;
 
 typedef struct gemm_kernels {
