@@ -243,7 +243,27 @@ static call_ctx inner_call(session *s, rush_error *err)
   return cx;
 }
 
-/* Call all methods. ms: how long each call may take; 0: as long as the context allows. */
+/* Make an exported program of the call that was just made. */
+static void export_call(session *s, module *m, const char *method, const rush_value *arg,
+                        uint32_t n_args, uint32_t ms)
+{
+  static const capture_dim any = {.dim = 0, .least = 0, .most = CAPTURE_AUTO_RANGE};
+  const capture_options options = {.dims = &any, .n_dims = 1};
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx = inner_call(s, &err);
+  module *made;
+
+  if (ms)
+    cx.deadline_ns = clock_ns() + ms * UINT64_C(1000000);
+  const rush_status st = module_export(&cx, m, method, arg, n_args, NULL, 0, &options, &made);
+  if (st == RUSH_OK)
+    module_release(made);
+  fuzz_check_error(st, &err);
+  rush_error_clear(&err);
+}
+
+/* Call all methods, and export TorchScript's.  ms: how long each call may take; 0: as long as the
+ * context allows. */
 static void call_methods(session *s, module *m, uint32_t ms)
 {
   static float image[64];
@@ -271,6 +291,8 @@ static void call_methods(session *s, module *m, uint32_t ms)
         value_release(result);
       fuzz_check_error(done, &err);
       rush_error_clear(&err);
+      if (!m->exported)
+        export_call(s, m, module_method_name(m, i), &args[k], k < 2, ms);
     }
   value_release(args[1]);
 }

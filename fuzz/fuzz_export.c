@@ -1,11 +1,12 @@
 /* Exported programs whole: models/model.json of an archive of sections, or a whole .pt2 (what
  * tools/mutate_exports.py makes of right ones).  Read as data, printed in all forms, held to the
  * rules; lowered, shown, called with its sample inputs; written, and what was written prints the
- * same. */
+ * same; decomposed, and what comes out printed, held to the rules, written and called. */
 #include "fuzz.h"
 
 #include <stdio.h>
 
+#include "archive/exported_open.h"
 #include "archive/exported_program.h"
 #include "archive/exported_read.h"
 #include "archive/exported_write.h"
@@ -106,6 +107,7 @@ static void check_text(session *s, str bytes)
 /* -- As a module ------------------------------------------------------------------------------- */
 
 static void release_module(void *m) { module_release(m); }
+static void release_open(void *o) { exported_open_release(o); }
 
 /* Call forward with the sample inputs, if there are any. */
 static void call_samples(session *s, module *m)
@@ -168,6 +170,66 @@ static void check_written(session *s, const text_buf *bytes)
                    print_program(s, (str){again->data, again->len}));
 }
 
+/* -- Decomposed -------------------------------------------------------------------------------- */
+
+/* Check that a decomposed program breaks no rule, if the program that it comes from broke none. */
+static void check_decomposed(session *s, call_ctx *cx, exported_open *o, exported_open *made)
+{
+  text_buf *before = session_text(s), *after = session_text(s);
+
+  rush_status st = exported_open_verify(cx, o, NULL, before);
+  if (st == RUSH_OK && !before->len)
+    st = exported_open_verify(cx, made, NULL, after);
+  fuzz_check_error(st, cx->err);
+  rush_error_clear(cx->err);
+  if (after->len)
+    fprintf(stderr, "fuzz: %s\n", text_str(after));
+  fuzz_demand(!after->len, "a decomposed program breaks a rule");
+}
+
+/* Print, write, lower and call a program that was decomposed. */
+static void use_decomposed(session *s, call_ctx *cx, exported_open *made)
+{
+  const output out = output_to_text(session_text(s));
+  const archive_target to = {.out = &out};
+  module *m;
+
+  exported_print(s, session_text(s), made->data);
+  rush_status st = exported_open_write(cx, made, &to);
+  fuzz_check_error(st, cx->err);
+  rush_error_clear(cx->err);
+  st = exported_open_module(cx, made, true, &m);
+  fuzz_check_error(st, cx->err);
+  rush_error_clear(cx->err);
+  if (st != RUSH_OK)
+    return;
+  session_defer(s, release_module, m);
+  call_samples(s, m);
+}
+
+static void decompose(session *s, const archive_source *from)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  exported_open *o, *made;
+  call_ctx cx = *s->cx;
+
+  cx.err = &err;
+  rush_status st = exported_open_new(&cx, from, &o);
+  fuzz_check_error(st, &err);
+  rush_error_clear(&err);
+  if (st != RUSH_OK)
+    return;
+  session_defer(s, release_open, o);
+  st = exported_open_decompose(&cx, o, &made);
+  fuzz_check_error(st, &err);
+  rush_error_clear(&err);
+  if (st != RUSH_OK)
+    return;
+  session_defer(s, release_open, made);
+  check_decomposed(s, &cx, o, made);
+  use_decomposed(s, &cx, made);
+}
+
 static void body(session *s, str text)
 {
   const fuzz_record defaults[] = {{"archive_format", STR("pt2")},
@@ -188,6 +250,7 @@ static void body(session *s, str text)
   call_samples(s, m);
   if (written)
     check_written(s, written);
+  decompose(s, &from);
 }
 
 int fuzz_export(const uint8_t *data, size_t n)

@@ -55,6 +55,7 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
     tests/python/random_run.py --today --count 20000 --jobs "$jobs" --tensors
   step "20,000 symbolic expressions, as sympy has them" env RUSH_BUILD_DIR=build-nightly RUSH_N_EXPRESSIONS=20000 \
     "$python" -m pytest -q tests/python/test_expressions.py
+  step "decompositions of all operators" env PYTHONPATH=build-nightly/python:tests/python "$python" tests/python/decompose_walk.py
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
   [ ! -d "$corpus" ] || step "training, the whole corpus" env PYTHONPATH=build-nightly/python "$python" tests/python/train_walk.py "$corpus"
   step "a zoo of other libraries' models" env PYTHONPATH=build-nightly/python "$python" tests/zoo/zoo.py --jobs "$jobs"
@@ -64,6 +65,8 @@ else
 fi
 step "20,000 programs that lie, release and sanitized" "$python" tests/python/lying_run.py --today --count 20000 --jobs "$jobs" \
   --census --command build-nightly/cli/rushlight --against build-asan/cli/rushlight
+step "5,000 programs that lie, exported, release and sanitized" "$python" tests/python/lying_run.py --today --count 5000 \
+  --jobs "$jobs" --census --verb export --command build-nightly/cli/rushlight --against build-asan/cli/rushlight
 step "20,000 exported programs changed at random, sanitized" "$python" tests/python/mutated_exports.py --today --count 20000 \
   --jobs "$jobs" --replay build-asan/fuzz/replay
 step "planted faults" "$python" tests/python/planted_faults.py --jobs "$jobs"

@@ -169,6 +169,8 @@ rush_value capture_fix(capture *c, rush_value v);
 void capture_fix_items(capture *c, rush_list *l);
 /* Call an operator that makes a text of arguments of which some are not known. */
 rush_value capture_text_of(capture *c, const op *o, const rush_value *args, uint32_t n);
+/* True if a value is of a parameter's type: kernels and bodies rely on it, and archives lie. */
+bool capture_is_of_type(const type *t, rush_value v);
 /* Copy lists, tuples and dicts, so that the capture can change them. */
 rush_value capture_copy(capture *c, rush_value v);
 /* Return the capture's copy of a container that is not the capture's: one for each. */

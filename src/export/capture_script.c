@@ -420,10 +420,26 @@ void capture_op(capture *c, const op *o, const rush_value *args, rush_value *res
       results[i] = tuple_in(c, v)->items[i];
 }
 
+/* Refuse arguments that are not of the operator's types: casts and containers of an archive may
+ * lie. */
+static void check_arguments(evaluation *e, const ir_node *n, const rush_value *args)
+{
+  const schema *sc = n->op->schema;
+
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    if (i < sc->n_args ? !capture_is_of_type(sc->args[i].type, args[i])
+                       : args[i].tag == RUSH_TAG_UNSET)
+      session_fail_status(e->c->s, RUSH_ERAISED, "RuntimeError", NULL,
+                          "%s: the value of argument '%s' is not of the type that the code says",
+                          sc->name, i < sc->n_args ? sc->args[i].name : "...");
+  }
+}
+
 static void run_op(evaluation *e, const ir_node *n, const rush_value *args)
 {
   rush_value *results = session_array(e->c->s, rush_value, (size_t)n->n_outputs + 1);
 
+  check_arguments(e, n, args);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     results[i] = value_none();
   if (n->op->schema->is_vararg || n->op->schema->n_args != n->n_inputs)

@@ -217,3 +217,26 @@ rush_value capture_own_copy(capture *c, rush_value v)
   }
   return copy ? *copy : v;
 }
+
+bool capture_is_of_type(const type *t, rush_value v)
+{
+  const capture_number *n = capture_number_of(v);
+  bool all = true;
+
+  if (t->kind == TYPE_OPTIONAL)
+    return v.tag == RUSH_TAG_NONE || capture_is_of_type(type_elem(t), v);
+  if (type_has_vars(t) && t->kind != TYPE_LIST)
+    return t->kind != TYPE_DICT || v.tag == RUSH_TAG_DICT;
+  const type_kind kind = type_runtime(t)->kind;
+  if (n)
+    return kind == TYPE_NUMBER || kind == (n->kind == FX_VAL_INT     ? TYPE_INT
+                                           : n->kind == FX_VAL_FLOAT ? TYPE_FLOAT
+                                                                     : TYPE_BOOL);
+  if (kind == TYPE_TENSOR)
+    return v.tag == RUSH_TAG_TENSOR && v.as.tensor;
+  if (kind != TYPE_LIST)
+    return type_contains_value(type_runtime(t), v);
+  for (size_t i = 0; v.tag == RUSH_TAG_LIST && i < v.as.list->n; i++)
+    all &= capture_is_of_type(type_elem(t), v.as.list->items[i]);
+  return v.tag == RUSH_TAG_LIST && all;
+}

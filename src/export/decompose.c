@@ -359,28 +359,6 @@ static void copy_node(decomposition *d, const fx_node *n)
 
 /* -- Evaluated nodes --------------------------------------------------------------------------- */
 
-/* True if a value is of a parameter's type: kernels and bodies rely on it. */
-static bool is_of_type(const type *t, rush_value v)
-{
-  const capture_number *n = capture_number_of(v);
-  bool all = true;
-
-  if (t->kind == TYPE_OPTIONAL)
-    return v.tag == RUSH_TAG_NONE || is_of_type(type_elem(t), v);
-  const type_kind kind = type_runtime(t)->kind;
-  if (n)
-    return kind == TYPE_NUMBER || kind == (n->kind == FX_VAL_INT     ? TYPE_INT
-                                           : n->kind == FX_VAL_FLOAT ? TYPE_FLOAT
-                                                                     : TYPE_BOOL);
-  if (kind == TYPE_TENSOR)
-    return v.tag == RUSH_TAG_TENSOR && v.as.tensor;
-  if (kind != TYPE_LIST)
-    return type_contains_value(type_runtime(t), v);
-  for (size_t i = 0; v.tag == RUSH_TAG_LIST && i < v.as.list->n; i++)
-    all &= is_of_type(type_elem(t), v.as.list->items[i]);
-  return v.tag == RUSH_TAG_LIST && all;
-}
-
 static rush_value *bound_arguments(decomposition *d, const fx_node *n, const schema *sc)
 {
   rush_value *args = session_array(d->c->s, rush_value, (size_t)sc->n_args + 1);
@@ -395,7 +373,7 @@ static rush_value *bound_arguments(decomposition *d, const fx_node *n, const sch
                    sc->name);
     args[at] = value_of_arg(d, is_named ? &named->arg : &n->args[i], sc->args[at].type);
     given[at] = true;
-    if (!is_of_type(sc->args[at].type, args[at]))
+    if (!capture_is_of_type(sc->args[at].type, args[at]))
       capture_fail(d->c, "'%s': the argument '%s' of %s is not of its type", n->name,
                    sc->args[at].name, sc->name);
   }

@@ -151,13 +151,17 @@ static uint32_t outs_of(const schema *sc)
   return n;
 }
 
-/* True if `base` takes the arguments of sc but for the last n_outs. */
+/* True if `base` takes the arguments of sc but for the last n_outs, and others at most that have
+ * defaults: the dtype of what is made. */
 static bool takes_the_same(const op *base, const schema *sc, uint32_t n_outs)
 {
-  if (!base || base->schema->n_args + n_outs != sc->n_args || schema_is_mutable(base->schema))
+  const uint32_t n = sc->n_args - n_outs;
+
+  if (!base || base->schema->n_args < n || schema_is_mutable(base->schema))
     return false;
   for (uint32_t i = 0; i < base->schema->n_args; i++)
-    if (strcmp(base->schema->args[i].name, sc->args[i].name) != 0)
+    if (i < n ? strcmp(base->schema->args[i].name, sc->args[i].name) != 0
+              : !base->schema->args[i].has_default)
       return false;
   return true;
 }
@@ -224,7 +228,8 @@ static bool write_outs(capture *c, const op *o, const rush_value *args, uint32_t
 {
   const schema *sc = o->schema;
   const op *base = functional_of(c, o);
-  const rush_value *outs = args + sc->n_args - n_outs;
+  const uint32_t n = sc->n_args - n_outs;
+  const rush_value *outs = args + n;
   rush_value *made = session_array(c->s, rush_value, (size_t)n_outs + 1);
 
   if (!base || base->schema->n_returns != n_outs)
@@ -232,7 +237,13 @@ static bool write_outs(capture *c, const op *o, const rush_value *args, uint32_t
   for (uint32_t i = 0; i < n_outs; i++)
     if (outs[i].tag != RUSH_TAG_TENSOR || !outs[i].as.tensor)
       return false;
-  capture_op(c, base, args, made);
+  rush_value *given = session_array(c->s, rush_value, (size_t)base->schema->n_args + 1);
+  for (uint32_t i = 0; i < base->schema->n_args; i++)
+    given[i] = i < n ? args[i]
+               : strcmp(base->schema->args[i].name, "dtype") == 0
+                 ? value_int(capture_tensor_of(c, outs[0].as.tensor)->facts.dtype)
+                 : base->schema->args[i].default_value;
+  capture_op(c, base, given, made);
   for (uint32_t i = 0; i < n_outs; i++) {
     if (made[i].tag != RUSH_TAG_TENSOR)
       return false;

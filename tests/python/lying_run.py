@@ -4,7 +4,7 @@ crash.
     python tests/python/lying_run.py --command build/cli/rushlight [--against
     build-debug/cli/rushlight]
                                      [--seed 1 | --today] [--count 500] [--jobs 2] [--keep DIR]
-                                     [--census] [--show SEED]
+                                     [--census] [--show SEED] [--verb export]
 
 A finding is: a signal, a sanitizer's report, an internal error (exit code 70), an end later than
 its limit and an allowance, an address in the output, a value printed that is not of the kind that
@@ -13,6 +13,10 @@ and (--against: the same program by another build, usually with
 -Dslow_checks=true, where a wrong store to a register aborts) another answer of the other build.
 
 Each program runs in a process of its own: a start takes 1 to 3 ms, and a crash is that program's.
+With --verb export each TorchScript program is exported (rushlight export), and what comes out is
+run: an end of both without one of the first four is no finding, since many programs cannot be
+exported, and control flow on values is decided by then.
+
 Findings are made smaller, line by line, while they stay; --keep writes some archives of each kind
 into DIR.  The census says how programs of each lie end: answered, with an error (the command's exit
 codes), or not compiled.
@@ -79,17 +83,11 @@ class Outcome:
         return self.code, ADDRESS.sub("ADDRESS", self.out), ADDRESS.sub("ADDRESS", last[0])
 
 
-def run(command: str, path: pathlib.Path, c: Case) -> Outcome:
-    line = [
-        command,
-        "run",
-        str(path),
-        *c.args,
-        "--max-seconds",
-        str(LIMIT),
-        "--max-bytes",
-        str(BYTES),
-    ]
+def run(command: str, path: pathlib.Path, c: Case, verb: str = "run") -> Outcome:
+    line = [command, verb, str(path), *c.args]
+    if verb == "export":
+        line += ["-o", str(path.with_suffix(".made.pt2"))]
+    line += ["--max-seconds", str(LIMIT), "--max-bytes", str(BYTES)]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     p = subprocess.Popen(
         line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -138,7 +136,7 @@ def is_address(text: str, c: Case) -> bool:
     return 0x5500_00000000 <= int(text) <= 0x7FFF_FFFFFFFF and text not in c.code
 
 
-def judge(c: Case, o: Outcome, late: float = LATE) -> str:
+def judge(c: Case, o: Outcome, late: float = LATE, verb: str = "run") -> str:
     """The finding in one outcome, or ""."""
     reported = REPORT.search(o.err)
     if reported:
@@ -160,7 +158,7 @@ def judge(c: Case, o: Outcome, late: float = LATE) -> str:
         if found
         else ""
     )
-    if address[-3:] == "int":
+    if address[-3:] == "int" or verb == "export":
         return address
     return wrong_print(c, o) or (wrong_result(c, o) if o.code == 0 else "") or address
 
@@ -174,22 +172,28 @@ class Finding:
 
 
 class Driver:
-    def __init__(self, command: str, against: str | None, folder: pathlib.Path) -> None:
+    def __init__(self, command: str, against: str | None, folder: pathlib.Path, verb: str) -> None:
         self.commands = [command, *([against] if against else [])]
         self.folder = folder
+        self.verb = verb
 
     def attempt(self, c: Case) -> tuple[str, list[Outcome]]:
         path = self.folder / f"case{os.getpid()}{c.suffix}"
         path.write_bytes(c.data)
         outcomes = []
         for command, late in zip(self.commands, (LATE, LATE_AGAINST), strict=False):
-            o = run(command, path, c)
+            o = run(command, path, c, self.verb)
             outcomes.append(o)
-            what = judge(c, o, late)
+            what = judge(c, o, late, self.verb)
             if what in ("late", "hangs"):  # twice: the machine may have been busy
-                what = judge(c, run(command, path, c), late)
+                what = judge(c, run(command, path, c, self.verb), late, self.verb)
+            if not what and self.verb == "export" and o.code == 0:
+                o = run(command, path.with_suffix(".made.pt2"), c)
+                what = judge(c, o, late, self.verb)
             if what:
                 return what, outcomes
+        if self.verb == "export":
+            return "", outcomes
         if c.honest and outcomes[0].code not in (
             0,
             5,
@@ -271,15 +275,17 @@ def kind_of(what: str) -> str:
     return re.sub(r"'.*' as", "... as", what)
 
 
-def worker(args: tuple[str, str | None, list[int]]) -> tuple[list[Finding], Counter]:
-    command, against, seeds = args
+def worker(args: tuple[str, str | None, list[int], str]) -> tuple[list[Finding], Counter]:
+    command, against, seeds, verb = args
     findings: list[Finding] = []
     census: Counter = Counter()
     seen: Counter = Counter()
     with tempfile.TemporaryDirectory(prefix="lying") as folder:
-        d = Driver(command, against, pathlib.Path(folder))
+        d = Driver(command, against, pathlib.Path(folder), verb)
         for seed in seeds:
             c = lying_programs.case(seed)
+            if verb == "export" and c.suffix == ".pt2":  # exported already
+                continue
             what, outcomes = d.attempt(c)
             result = outcomes[0].result()
             for kind in {*c.kinds, "all"}:
@@ -301,11 +307,11 @@ def worker(args: tuple[str, str | None, list[int]]) -> tuple[list[Finding], Coun
 
 
 def run_many(
-    command: str, against: str | None, first: int, count: int, jobs: int
+    command: str, against: str | None, first: int, count: int, jobs: int, verb: str = "run"
 ) -> tuple[list[Finding], Counter]:
     size = max(1, min(250, count // jobs))
     batches = [
-        (command, against, list(range(at, min(at + size, first + count))))
+        (command, against, list(range(at, min(at + size, first + count))), verb)
         for at in range(first, first + count, size)
     ]
     findings: list[Finding] = []
@@ -363,6 +369,7 @@ def main() -> int:
     p.add_argument("--keep", type=pathlib.Path)
     p.add_argument("--census", action="store_true")
     p.add_argument("--show", type=int)
+    p.add_argument("--verb", default="run", choices=["run", "export"])
     o = p.parse_args()
     if o.show is not None:
         c = lying_programs.case(o.show)
@@ -370,7 +377,7 @@ def main() -> int:
         return 0
     if o.today:
         o.seed = int(time.time()) // 86400 % 10000 * 100000
-    findings, census = run_many(o.command, o.against, o.seed, o.count, o.jobs)
+    findings, census = run_many(o.command, o.against, o.seed, o.count, o.jobs, o.verb)
     if o.census:
         print(table(census))
     by_kind = Counter(f"{kind_of(f.what)} ({f.case.kinds[0]})" for f in findings)

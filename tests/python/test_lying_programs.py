@@ -22,6 +22,14 @@ def test_lies_do_no_harm(command: str) -> None:
     assert census["honest", "answered"] >= 0.03 * COUNT
 
 
+def test_exporting_lies_does_no_harm(command: str) -> None:
+    findings, census = lying_run.run_many(command, None, 1, COUNT, 2, "export")
+    print(lying_run.table(census))
+    assert not findings, "\n".join(lying_run.report(f) for f in findings[:5])
+    total = sum(n for (row, _), n in census.items() if row == "all")
+    assert census["all", "answered"] >= 0.15 * total, "many can be exported"
+
+
 def test_a_seed_says_the_whole_program() -> None:
     assert lying_programs.case(7).data == lying_programs.case(7).data
     assert lying_programs.case(5).data == lying_programs.case(5).data

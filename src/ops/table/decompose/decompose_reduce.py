@@ -105,7 +105,7 @@ for overload, tensor, number, args in (
          f"dtype = torch.result_type({tensor}, made)",
          f"return torch.where(condition, {'x' if tensor == 'self' else 'made'}.to(dtype), "
          f"{'made' if tensor == 'self' else 'x'}.to(dtype))".replace("x.to", f"{tensor}.to"))
-for name in "xlogy", "special_xlog1py":
+for name in "xlogy", "special_xlogy", "special_xlog1py":
     for overload, tensor, number, args in (
         ("self", "other", "self", "self: number, other: Tensor"),
         ("other", "self", "other", "self: Tensor, other: number"),
@@ -116,6 +116,7 @@ for name in "xlogy", "special_xlog1py":
         core(full, args, NONE,
              f"made = torch.full(none, {number}, device={tensor}.device)",
              f"return torch.{name}({pair})")
+core("special_xlogy", "self: Tensor, other: Tensor", "return torch.xlogy(self, other)")
 core("special_log_ndtr", "self: Tensor",
      "t = torch.mul(self, 0.7071067811865476)",
      "low = torch.sub(torch.log(torch.mul(torch.special_erfcx(torch.neg(t)), 0.5)), "
