@@ -354,7 +354,8 @@ static bool is_constant(const exported_program *p, str name)
 {
   for (uint32_t i = 0; i < p->n_inputs; i++)
     if (p->inputs[i].target && str_is(name, p->inputs[i].target))
-      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT;
+      return p->inputs[i].kind == INPUT_TENSOR_CONSTANT ||
+             (p->inputs[i].kind == INPUT_BUFFER && !p->inputs[i].is_persistent);
   return false;
 }
 
