@@ -245,6 +245,9 @@ typedef struct rush_group_def {
   void *user;
   uint32_t min_nodes;  /* do not make smaller groups; 0: 1 */
   uint32_t max_nodes, max_inputs, max_outputs; /* 0: no limit */
+  /* Return false if these nodes, in the graph's order, should not become a group; other nodes may
+   * then make one with some of them.  Called before each group is made; NULL: all are made. */
+  bool (*takes)(const rush_node *const *nodes, size_t n_nodes, void *user);
 } rush_group_def;
 
 typedef struct rush_backend_api {

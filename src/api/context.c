@@ -37,6 +37,8 @@ static rush_status set_up_compiler(context *c, rush_error *err)
 
 context *api_context(context *c, rush_error *err)
 {
+  if (LIKELY(c && compile_is_ready(c))) /* the compiler is set up last */
+    return c;
   c = context_or_default(c);
   if (!c) {
     (void)error_nomem(err);
@@ -44,7 +46,7 @@ context *api_context(context *c, rush_error *err)
   }
   if (run_init(c, err) != RUSH_OK)
     return NULL;
-  return LIKELY(compile_is_ready(c)) || set_up_compiler(c, err) == RUSH_OK ? c : NULL;
+  return compile_is_ready(c) || set_up_compiler(c, err) == RUSH_OK ? c : NULL;
 }
 
 rush_status api_begin(call_ctx *cx, context *c, rush_error *err)

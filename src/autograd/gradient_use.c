@@ -15,8 +15,6 @@ static bool needs_records(const op *o)
   return o->name_key == OPN_GRAD || o->name_key == OPN_BACKWARD || o->name_key == OPN_RETAIN_GRAD;
 }
 
-enum { NOT_SEARCHED, USES_NONE, USES_GRADIENTS };
-
 typedef struct search { /* of all functions that one may call */
   session *s;
   function *first;
@@ -80,7 +78,7 @@ bool function_uses_gradients(call_ctx *cx, function *f)
 {
   uint8_t seen = atomic_load_explicit(&f->uses_gradients, memory_order_acquire);
 
-  if (seen == NOT_SEARCHED) {
+  if (seen == GRADIENTS_NOT_ASKED) {
     call_ctx quiet = *cx;
     search q = {.first = f};
 
@@ -88,11 +86,11 @@ bool function_uses_gradients(call_ctx *cx, function *f)
     const rush_status st = session_run(&quiet, search_program, &q);
     if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
       return false; /* the call will report it; the next one looks again */
-    seen = q.found ? USES_GRADIENTS
-                   : USES_NONE; /* code that cannot be compiled cannot compute gradients */
+    seen = q.found ? GRADIENTS_USED
+                   : GRADIENTS_UNUSED; /* code that cannot be compiled cannot compute gradients */
     atomic_store_explicit(&f->uses_gradients, seen, memory_order_release);
   }
-  return seen == USES_GRADIENTS;
+  return seen == GRADIENTS_USED;
 }
 
 static void forget(rush_value v, int depth)

@@ -273,30 +273,45 @@ static void read_node(group_desc *g, uint32_t *ids, const rush_node *n)
   add_value(g, ids, k->api->node_output(n, 0), FROM_NODE, g->n_nodes++);
 }
 
-static void read_block(group_desc *g, uint32_t *ids, const rush_block *b)
+/* Add the node's operands that are constants. */
+static void add_constants(group_desc *g, uint32_t *ids, const rush_node *n)
 {
   const rush_backend_api *api = g->backend.api;
+  const struct point_row *row = row_of(&g->backend, n);
+  rush_value c;
 
-  for (uint32_t i = 0; i < g->n_inputs; i++)
-    add_value(g, ids, api->block_input(b, i), FROM_INPUT, i);
-  for (const rush_node *m = api->block_first(b); m; m = api->node_next(m))
-    if (strcmp(api->node_kind(m), "prim::Constant") == 0)
-      add_value(g, ids, api->node_output(m, 0), FROM_CONST, 0);
-    else
-      read_node(g, ids, m);
-  for (uint32_t i = 0; i < g->n_results; i++)
-    g->results[i] = index_of(g, ids, api->block_output(b, i));
+  for (int i = 0; i < row->n_inputs; i++) {
+    const rush_graph_value *v = api->node_input(n, row->inputs[i].arg);
+    const uint32_t id = api->value_id(v);
+    uint32_t at = 0;
+
+    while (at < g->n_values && ids[at] != id)
+      at++;
+    if (at == g->n_values && api->value_constant(v, &c))
+      add_value(g, ids, v, FROM_CONST, 0);
+  }
 }
 
-group_desc *group_read(const backend *k, const rush_node *group)
+static void read_parts(group_desc *g, uint32_t *ids, const group_parts *p)
 {
-  const rush_block *b = k->api->node_block(group, 0);
-  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n_inputs; i++)
+    add_value(g, ids, p->inputs[i], FROM_INPUT, i);
+  for (uint32_t i = 0; i < p->n_nodes; i++) {
+    add_constants(g, ids, p->nodes[i]);
+    read_node(g, ids, p->nodes[i]);
+  }
+  for (uint32_t i = 0; i < p->n_results; i++)
+    g->results[i] = index_of(g, ids, p->results[i]);
+}
 
-  for (const rush_node *m = k->api->block_first(b); m; m = k->api->node_next(m))
-    n++;
-  uint32_t n_values = n + (uint32_t)k->api->block_n_inputs(b);
-  size_t n_bytes = sizeof(group_desc) + n_values * sizeof(value_desc) + n * sizeof(node_desc);
+group_desc *group_read_parts(const backend *k, const group_parts *p)
+{
+  uint32_t n_values = p->n_inputs + p->n_nodes;
+
+  for (uint32_t i = 0; i < p->n_nodes; i++) /* constants */
+    n_values += (uint32_t)k->api->node_n_inputs(p->nodes[i]);
+  size_t n_bytes =
+    sizeof(group_desc) + n_values * sizeof(value_desc) + p->n_nodes * sizeof(node_desc);
   group_desc *g = k->api->memory_alloc(k->ctx, n_bytes);
   uint32_t *ids = k->api->memory_alloc(k->ctx, n_values * sizeof *ids);
 
@@ -305,16 +320,39 @@ group_desc *group_read(const backend *k, const rush_node *group)
     g->n_bytes = n_bytes;
     g->values = (value_desc *)(g + 1);
     g->nodes = (node_desc *)(g->values + n_values);
-    g->n_inputs = (uint32_t)k->api->block_n_inputs(b);
-    g->n_results = (uint32_t)k->api->block_n_outputs(b);
-    read_block(g, ids, b);
-    ASSERT(g->n_values == n_values && g->n_nodes <= n, "more values than were counted");
+    g->n_inputs = p->n_inputs;
+    g->n_results = p->n_results;
+    read_parts(g, ids, p);
+    ASSERT(g->n_values <= n_values, "more values than were counted");
   } else {
     k->api->memory_free(k->ctx, g, n_bytes);
     g = NULL;
   }
   k->api->memory_free(k->ctx, ids, n_values * sizeof *ids);
   return g;
+}
+
+group_desc *group_read(const backend *k, const rush_node *group)
+{
+  const rush_backend_api *api = k->api;
+  const rush_block *b = api->node_block(group, 0);
+  const rush_node *nodes[GROUP_MAX_NODES];
+  const rush_graph_value *inputs[GROUP_MAX_INPUTS], *results[GROUP_MAX_RESULTS];
+  group_parts p = {nodes, inputs, results, 0, (uint32_t)api->block_n_inputs(b),
+                   (uint32_t)api->block_n_outputs(b)};
+
+  ASSERT(p.n_inputs <= GROUP_MAX_INPUTS && p.n_results <= GROUP_MAX_RESULTS, 
+         "the pass limits both");
+  for (const rush_node *m = api->block_first(b); m; m = api->node_next(m))
+    if (strcmp(api->node_kind(m), "prim::Constant") != 0) {
+      ASSERT(p.n_nodes < GROUP_MAX_NODES, "the pass limits a group's nodes");
+      nodes[p.n_nodes++] = m;
+    }
+  for (uint32_t i = 0; i < p.n_inputs; i++)
+    inputs[i] = api->block_input(b, i);
+  for (uint32_t i = 0; i < p.n_results; i++)
+    results[i] = api->block_output(b, i);
+  return group_read_parts(k, &p);
 }
 
 void group_desc_free(group_desc *g)

@@ -39,8 +39,17 @@ typedef struct backend {
 
 /* Return NULL if the node can be fused, else the reason (static). */
 const char *group_refuse(const backend *k, const rush_node *n, cpu_level level);
-/* Read a group's node.  Returns NULL if memory runs out. */
+/* Nodes that become one tape: in order, each accepted by group_refuse; inputs are the values from
+ * elsewhere that are no constants, results those that are wanted. */
+typedef struct group_parts {
+  const rush_node *const *nodes;
+  const rush_graph_value *const *inputs, *const *results;
+  uint32_t n_nodes, n_inputs, n_results;
+} group_parts;
+
+/* Read a group's node, or the parts of one.  Returns NULL if memory runs out. */
 group_desc *group_read(const backend *k, const rush_node *group);
+group_desc *group_read_parts(const backend *k, const group_parts *p);
 void group_desc_free(group_desc *g);
 uint32_t group_n_inputs(const group_desc *g);
 /* Guess the kinds of the inputs: float32 tensors of many elements, bools where a formula needs

@@ -6,6 +6,7 @@
  * cannot compile for ever. */
 #include "base/threads.h"
 #include "compile/compile.h"
+#include "compile/compiler.h"
 #include "compile/fuse.h"
 #include "ops/call/call.h"
 #include "ops/point/point_run.h"
@@ -13,12 +14,6 @@
 
 #define OP_NAME "rushlight::pointwise"
 #define MOST_PLANS 16 /* of a group; kinds of arguments beyond are interpreted */
-
-typedef struct compiler { /* of a context */
-  backend backend;
-  atomic_bool is_ready; /* registered whole */
-  _Atomic uint64_t groups, plans, calls;
-} compiler;
 
 typedef struct plan { /* for one key */
   uint64_t key;
@@ -412,13 +407,6 @@ static rush_status run_plan(rush_call *call, const backend *b, const facts *f, c
   return point_execute(call->cx, &r, f->flat);
 }
 
-/* Increment without a locked instruction, which would cost a small call a tenth: simultaneous calls
- * may count as one. */
-static void count(_Atomic uint64_t *n)
-{
-  atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
 static rush_status call_pointwise(rush_call *call)
 {
   compiler *own =
@@ -435,7 +423,7 @@ static rush_status call_pointwise(rush_call *call)
     if (plan_of(g, f.key, f.kinds, &p) != RUSH_OK)
       return api->call_no_memory(call);
     if (p && p->is_possible && results_fit(&f, &p->tape)) {
-      count(&own->calls);
+      compiler_count(&own->calls);
       return run_plan(call, &g->backend, &f, p);
     }
   }
@@ -461,7 +449,7 @@ static rush_status prepare_group(rush_context *c, const rush_node *node, void *u
   g->backend = own->backend;
   g->desc = desc;
   mutex_init(&g->lock);
-  count(&own->groups);
+  compiler_count(&own->groups);
   *state = g;
   return RUSH_OK;
 }
@@ -566,6 +554,7 @@ rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_
   if (!context_slot_publish_steal(c, SLOT_COMPILER, own,
                                   destroy_compiler)) /* which has the counters: no destroy_user */
     return RUSH_ENOMEM;
+  TRY(region_register(own, err));
   TRY(api->op_register(c, &op, err));
   TRY(api->pass_register(c, &pass, err));
   atomic_store_explicit(&own->is_ready, true, memory_order_release);

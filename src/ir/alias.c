@@ -614,20 +614,17 @@ static void find_changes(session *s, void *arg)
   q->changes = !m || m->n == 0 || m->written[0] || m->written[m->n + 1];
 }
 
-bool function_changes_state(call_ctx *cx, function *f, bool training)
+bool function_search_changes(call_ctx *cx, function *f, bool training)
 {
-  uint8_t seen = atomic_load_explicit(&f->changes_state[training], memory_order_acquire);
+  call_ctx quiet = *cx;
+  state_search q = {.f = f, .training = training};
 
-  if (seen == STATE_NOT_ASKED) {
-    call_ctx quiet = *cx;
-    state_search q = {.f = f, .training = training};
-
-    quiet.err = NULL;
-    rush_status st = session_run(&quiet, find_changes, &q);
-    if (st == RUSH_ECANCELLED || (st != RUSH_OK && call_over(cx)))
-      return true; /* of this call, which ends: another one analyses again */
-    seen = st != RUSH_OK || q.changes ? STATE_CHANGES : STATE_KEPT;
-    atomic_store_explicit(&f->changes_state[training], seen, memory_order_release);
-  }
-  return seen == STATE_CHANGES;
+  quiet.err = NULL;
+  rush_status st = session_run(&quiet, find_changes, &q);
+  if (st == RUSH_ECANCELLED || (st != RUSH_OK && call_over(cx)))
+    return true; /* of this call, which ends: another one analyses again */
+  const bool changes = st != RUSH_OK || q.changes;
+  atomic_store_explicit(&f->changes_state[training], changes ? STATE_CHANGES : STATE_KEPT,
+                        memory_order_release);
+  return changes;
 }

@@ -48,6 +48,13 @@ bool alias_items_change(const alias_info *a, const ir_value *v);
 /* True if calling f writes to memory of its first argument, or of the program's constants.
  * Computed once and stored in the function; compiles the bodies it needs.  True if one of them
  * cannot be compiled. */
-bool function_changes_state(call_ctx *cx, function *f, bool training);
+bool function_search_changes(call_ctx *cx, function *f, bool training);
+static inline bool function_changes_state(call_ctx *cx, function *f, bool training)
+{
+  const uint8_t seen = atomic_load_explicit(&f->changes_state[training], memory_order_acquire);
+
+  return LIKELY(seen != STATE_NOT_ASKED) ? seen == STATE_CHANGES
+                                         : function_search_changes(cx, f, training);
+}
 
 #endif

@@ -531,10 +531,8 @@ void function_ensure(session *s, function *f)
 
 static void ensure_body(session *s, void *arg) { function_ensure(s, arg); }
 
-rush_status function_prepare(call_ctx *cx, function *f)
+rush_status function_compile(call_ctx *cx, function *f)
 {
-  if (f->state == FUNCTION_COMPILED)
-    return RUSH_OK;
   return session_run(cx, ensure_body, f);
 }
 

@@ -24,6 +24,7 @@ typedef enum function_state {
 
 /* Whether a method writes module state; computed at the first request. */
 enum state_change { STATE_NOT_ASKED, STATE_KEPT, STATE_CHANGES };
+enum gradient_use { GRADIENTS_NOT_ASKED, GRADIENTS_UNUSED, GRADIENTS_USED };
 
 struct function {
   program *program;      /* borrowed: the program owns the function */
@@ -42,7 +43,7 @@ struct function {
   bool is_static;        /* a method of a class without self */
   bool is_class_method; /* its first parameter, the class, is passed like an object's self */
   _Atomic uint8_t changes_state[2]; /* in eval and in training mode: state_change; see ir/alias.h */
-  _Atomic uint8_t uses_gradients; /* 0: unknown, 1: no, 2: yes; see autograd/record.h */
+  _Atomic uint8_t uses_gradients; /* gradient_use; see autograd/record.h */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */
 };
@@ -196,7 +197,11 @@ bool type_has_some_value(const type *t);
 rush_status value_some(call_ctx *cx, const type *t, rush_value *out) RUSH_CHECKED;
 /* Compile the function if necessary (any thread; takes the program's lock). */
 void function_ensure(session *s, function *f);
-rush_status function_prepare(call_ctx *cx,
-                             function *f) RUSH_CHECKED; /* the same, run-time regime */
+/* The same, run-time regime. */
+rush_status function_compile(call_ctx *cx, function *f) RUSH_CHECKED;
+RUSH_CHECKED static inline rush_status function_prepare(call_ctx *cx, function *f)
+{
+  return LIKELY(f->state == FUNCTION_COMPILED) ? RUSH_OK : function_compile(cx, f);
+}
 
 #endif

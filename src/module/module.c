@@ -339,13 +339,6 @@ static inline rush_status prepare_result(call_ctx *cx, call_lock *lock, const ru
   return st;
 }
 
-/* True if the module has only one method, which changes nothing. */
-static bool needs_no_lock(call_ctx *cx, const module *m, function *f)
-{
-  return !m->exported && class_of(m)->n_methods == 1 && !function_changes_state(cx, f, false) &&
-         !function_changes_state(cx, f, true);
-}
-
 static rush_status run_method(call_ctx *cx, module *m, function *f, const rush_value *args,
                               uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
                               rush_value *result)
@@ -385,10 +378,8 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   lock_hold hold;
 
   TRY(module_method(m, method, &f, cx->err));
-  TRY(module_place(cx, m, function_prepare(cx, f)));
-  if (LIKELY(!cx->outputs) && needs_no_lock(cx, m, f))
-    return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args,
-                               kwargs, n_kwargs, result);
+  if (UNLIKELY((st = function_prepare(cx, f)) != RUSH_OK))
+    return module_place(cx, m, st);
   TRY(take_for_call(cx, m, f, &hold));
   st = UNLIKELY(cx->outputs != NULL) ? run_into(cx, m, f, args, n_args, kwargs, n_kwargs, result)
                                      : run_method(cx, m, f, args, n_args, kwargs, n_kwargs, result);

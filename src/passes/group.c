@@ -391,6 +391,13 @@ static void make_group(grouper *p, const extent *x)
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
 
+/* Ask the backend about the whole group. */
+static bool is_taken(const grouper *p)
+{
+  return !p->def->takes || p->def->takes((const rush_node *const *)(void *)p->members,
+                                         p->n_members, p->def->user);
+}
+
 static void group_from(grouper *p, const ir_block *b, ir_node *n)
 {
   uint32_t stretch = info_of(p, n)->stretch;
@@ -402,13 +409,15 @@ static void group_from(grouper *p, const ir_block *b, ir_node *n)
   if (fits(p, b, &x))
     while (grow_group(p, b, stretch))
       ;
-  if (fits(p, b, &x) && p->n_members >= (p->def->min_nodes ? p->def->min_nodes : 1)) {
+  const char *why = p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
+                    : !fits(p, b, &x) ? "more inputs or results than a group can have"
+                    : !is_taken(p)    ? "the backend does not want it with its neighbours only"
+                                      : NULL;
+  if (!why) {
     make_group(p, &x);
     return;
   }
-  report_refused(p, n,
-                 p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
-                                                  : "more inputs or results than a group can have");
+  report_refused(p, n, why);
   for (uint32_t k = 0; k < p->n_members; k++)
     info_of(p, p->members[k])->group = p->members[k] == n ? UINT32_MAX : 0;
 }

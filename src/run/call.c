@@ -278,7 +278,9 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
                                 const rush_value *args, uint32_t n_args, const named_arg *kwargs,
                                 uint32_t n_kwargs, rush_value *result)
 {
-  if (UNLIKELY(!cx->recorder && !cx->frames && function_uses_gradients(cx, f)))
+  if (UNLIKELY(atomic_load_explicit(&f->uses_gradients, memory_order_acquire) !=
+               GRADIENTS_UNUSED) &&
+      !cx->recorder && !cx->frames && function_uses_gradients(cx, f))
     return call_recorded(cx, f, self, args, n_args, kwargs, n_kwargs, result);
   TRY(function_prepare(cx, f)); /* the schema may be completed with the body */
   const schema *sc = f->schema;

@@ -635,6 +635,52 @@ static void settings_change_while_calls_run(void **state)
   crew_end(&k);
 }
 
+/* -- State that is set from outside ------------------------------------------------------------ */
+
+static bool call_convs(crew *k, int number)
+{
+  bool ok = true;
+  (void)number;
+  for (int i = 0; i < 50 * ROUNDS; i++)
+    ok &= forward_is_right(k->m, k->x, k->want);
+  return ok;
+}
+
+/* Set the bias to equal tensors, each of which replaces the only reference to the one before. */
+static bool set_bias(crew *k, int number)
+{
+  rush_value conv = rush_object_attr(rush_module_value(k->m), "a");
+  rush_value bias = rush_object_attr(conv, "bias");
+  bool ok = true;
+  (void)number;
+  while (ok && !atomic_load(&k->done)) {
+    rush_value copy = rush_value_none();
+    size_t n;
+    ok = rush_op_call(k->c, "aten::clone", &bias, 1, NULL, 0, &copy, 1, &n, NULL) == RUSH_OK &&
+         rush_object_set_attr(k->c, conv, "bias", copy, NULL) == RUSH_OK;
+    rush_value_release(copy);
+  }
+  rush_value_release(bias);
+  rush_value_release(conv);
+  return ok;
+}
+
+static void attributes_are_set_while_a_modules_only_method_runs(void **state)
+{
+  const int64_t sizes[] = {1, 3, 8, 8};
+  crew k = {.c = create(1)};
+  (void)state;
+  k.m = load(k.c, "convs.pt");
+  assert_non_null(k.m);
+  assert_int_equal(rush_tensor_create(k.c, RUSH_FLOAT32, 4, sizes, &k.x, NULL), RUSH_OK);
+  float *x = rush_tensor_data_mut(k.x.as.tensor);
+  for (int i = 0; i < 3 * 8 * 8; i++)
+    x[i] = (float)(i % 7);
+  assert_int_equal(rush_module_call(k.m, "forward", &k.x, 1, &k.want, NULL), RUSH_OK);
+  run_crew(&k, call_convs, set_bias);
+  crew_end(&k);
+}
+
 /* -- Random numbers ---------------------------------------------------------------------------- */
 
 static bool draw(crew *k, int number)
@@ -678,6 +724,7 @@ int main(void)
       cmocka_unit_test(one_call_of_many_is_cancelled),
       cmocka_unit_test(settings_change_while_calls_run),
       cmocka_unit_test(a_hosts_pool_gives_the_same_bits),
+      cmocka_unit_test(attributes_are_set_while_a_modules_only_method_runs),
       cmocka_unit_test(threads_draw_from_one_generator),
   };
   return RUN_TESTS(tests);

@@ -3,8 +3,8 @@
  * kernel, the transposed product (pixels as rows) for small images, and a column matrix for dtypes
  * without packed kernel. Rejected: a column matrix for float32, which multiplies the memory traffic
  * by the kernel's size. A padded input gets a border of zeros first, so that inner loops need no
- * tests. The transposed convolution is a product whose columns are added into the output. Memory:
- * the padded copy of the input and one panel per task; by_columns needs n_k * n_out elements. */
+ * tests. Memory: the padded copy of the input and one panel per task; by_columns needs n_k * n_out
+ * elements. */
 #include "ops/math/conv.h"
 
 #include <string.h>
@@ -666,124 +666,5 @@ rush_status conv(call_ctx *cx, const conv_args *c)
     mem_free(cx->ctx, j.k_off, j.offset_bytes);
   if (j.border)
     mem_free_data(cx->ctx, j.border, j.border_bytes);
-  return st;
-}
-
-/* -- Transposed: a product, then the columns are added into the output ------------------------- */
-
-#define ADD_COLUMNS(name, T)                                                       \
-  static void name(const conv_args *c, int64_t n_taps, const void *col, void *out, \
-                   const void *bias)                                               \
-  {                                                                                \
-    const int64_t n_in = c->in[0] * c->in[1] * c->in[2],                           \
-                  n_out = c->out[0] * c->out[1] * c->out[2];                       \
-    const T *s = col;                                                              \
-    T *o = out;                                                                    \
-    for (int64_t i = 0; i < n_out; i++)                                            \
-      o[i] = 0;                                                                    \
-    for (int64_t k = 0; k < n_taps; k++, s += n_in) {                              \
-      const int64_t kx = k % c->kernel[2], ky = k / c->kernel[2] % c->kernel[1];   \
-      const int64_t kz = k / c->kernel[2] / c->kernel[1];                          \
-      for (int64_t z = 0; z < c->in[0]; z++)                                       \
-        for (int64_t y = 0; y < c->in[1]; y++) {                                   \
-          const int64_t oz = z * c->stride[0] - c->pad[0] + kz * c->dilation[0];   \
-          const int64_t oy = y * c->stride[1] - c->pad[1] + ky * c->dilation[1];   \
-          if (oz < 0 || oz >= c->out[0] || oy < 0 || oy >= c->out[1])              \
-            continue;                                                              \
-          const int64_t shift = kx * c->dilation[2] - c->pad[2];                   \
-          const T *row = s + (z * c->in[1] + y) * c->in[2];                        \
-          T *to = o + (oz * c->out[1] + oy) * c->out[2];                           \
-          for (int64_t x = 0; x < c->in[2]; x++) {                                 \
-            const int64_t ox = x * c->stride[2] + shift;                           \
-            if (ox >= 0 && ox < c->out[2])                                         \
-              to[ox] = (T)(to[ox] + row[x]);                                       \
-          }                                                                        \
-        }                                                                          \
-    }                                                                              \
-    if (bias)                                                                      \
-      for (int64_t i = 0; i < n_out; i++)                                          \
-        o[i] = (T)(o[i] + *(const T *)bias);                                       \
-  }
-ADD_COLUMNS(add_f32, float)
-ADD_COLUMNS(add_f64, double)
-ADD_COLUMNS(add_u8, uint8_t)
-ADD_COLUMNS(add_u16, uint16_t)
-ADD_COLUMNS(add_u32, uint32_t)
-ADD_COLUMNS(add_u64, uint64_t)
-ADD_COLUMNS(add_c64, float _Complex)
-ADD_COLUMNS(add_c128, double _Complex)
-
-typedef struct scatter {
-  const conv_args *c;
-  int64_t n_taps, n_in, n_out;
-  size_t item;
-  const char *col, *bias;
-  char *out;
-  void (*add)(const conv_args *, int64_t, const void *, void *, const void *);
-} scatter;
-
-/* Compute output channels [begin, end) of one image and group. */
-static void add_channels(void *arg, int64_t begin, int64_t end)
-{
-  const scatter *s = arg;
-  for (int64_t ch = begin; ch < end; ch++)
-    s->add(s->c, s->n_taps, s->col + (size_t)(ch * s->n_taps * s->n_in) * s->item,
-           s->out + (size_t)(ch * s->n_out) * s->item,
-           s->bias ? s->bias + (size_t)ch * s->item : NULL);
-}
-
-static void (*adder_of(int dtype))(const conv_args *, int64_t, const void *, void *, const void *)
-{
-  switch (dtype) {
-  case RUSH_FLOAT32: return add_f32;
-  case RUSH_FLOAT64: return add_f64;
-  case RUSH_COMPLEX64: return add_c64;
-  case RUSH_COMPLEX128: return add_c128;
-  }
-  switch (dtype_bytes(dtype)) {
-  case 1: return add_u8;
-  case 2: return add_u16;
-  case 4: return add_u32;
-  }
-  return add_u64;
-}
-
-rush_status conv_transpose(call_ctx *cx, const conv_args *c)
-{
-  ASSERT(c->dtype != RUSH_FLOAT16 && c->dtype != RUSH_BFLOAT16,
-         "16-bit floats are widened by the caller");
-  const geometry g = sizes_of(c);
-  const int64_t rows = g.out_ch * g.n_taps;
-  size_t n_bytes;
-  if (c->batch == 0 || c->out_ch == 0 || g.n_out == 0)
-    return RUSH_OK;
-  if (!size_mul((size_t)rows * g.item, (size_t)g.n_in, &n_bytes))
-    return call_nomem(cx);
-  char *col = mem_alloc_data(cx->ctx, n_bytes);
-  rush_status st = RUSH_OK;
-  if (!col)
-    return call_nomem(cx);
-  for (int64_t i = 0; i < c->batch * c->groups && st == RUSH_OK; i++) {
-    const int64_t group = i % c->groups;
-    gemm_args m = {
-      .dtype = c->dtype,
-      .m = rows,
-      .n = g.n_in,
-      .k = g.in_ch,
-      .alpha = 1.0,
-      .c = col,
-      .a = {(const char *)c->weight + (size_t)(group * g.in_ch * rows) * g.item, 1, rows},
-      .b = {(const char *)c->input + (size_t)(i * g.in_ch * g.n_in) * g.item, g.n_in, 1},
-      .c_rs = g.n_in,
-      .c_cs = 1};
-    st = gemm(cx, &m);
-    scatter s = {c, g.n_taps, g.n_in, g.n_out, g.item, col,
-                 c->bias ? (const char *)c->bias + (size_t)(group * g.out_ch) * g.item : NULL,
-                 (char *)c->output + (size_t)(i * g.out_ch * g.n_out) * g.item, adder_of(c->dtype)};
-    if (st == RUSH_OK)
-      st = parallel_for(cx, g.out_ch, i64_max(1, 32768 / i64_max(1, g.n_taps * g.n_in)),
-                        add_channels, &s);
-  }
-  mem_free_data(cx->ctx, col, n_bytes);
   return st;
 }

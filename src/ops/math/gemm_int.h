@@ -23,6 +23,12 @@ typedef struct gemm_tile {
   int64_t d_rs, d_cs;
   int rows, cols;
   double alpha, beta;
+  /* tile_block only, whose A is as that of tile_off, alpha and beta 1 and c_cs 1: the second vector
+   * of each row of C is at c1; row 7 of C is c_mid behind row 0; D has whole vectors.  The sums
+   * become sums * scale + shift (whole vectors, or NULL) before they are stored. */
+  void *c1;
+  int64_t c_mid;
+  const void *scale, *shift;
 } gemm_tile;
 
 typedef struct gemm_kernels {
@@ -31,6 +37,7 @@ typedef struct gemm_kernels {
   bool a_in_rows; /* tile wants a_ks 1, and pack_a makes dst[rows][k] */
   void (*tile)(const gemm_tile *t);
   void (*tile_off)(const gemm_tile *t); /* NULL where there is none */
+  void (*tile_block)(const gemm_tile *t); /* the same, for blocks of channels (block.h) */
   /* Called around uses of tile on one thread; NULL: nothing to do. */
   void (*begin)(void), (*end)(void);
   /* Pack `rows` (<= mr) of A over k terms into dst[k][rows]. */

@@ -5,10 +5,9 @@
  * their statistics; scaling widens and narrows a block at a time, which stays in the cache.
  * Statistics are rounded to the dtype of their results before they are applied, because
  * PyTorch does that and the rounding is visible. */
-#include <math.h>
-
 #include "ops/kernels/nn.h"
 #include "ops/kernels/work.h"
+#include "ops/math/norm.h"
 #include "ops/math/rows.h"
 #include "ops/point/point_run.h"
 
@@ -46,7 +45,7 @@ static void measure_channels(void *arg, int64_t begin, int64_t end)
                          mean);
     nn_set_number(j->mean, ch, mean);
     nn_set_number(j->var, ch, sq / count);
-    nn_set_number(j->rstd, ch, 1.0 / sqrt(sq / count + j->eps));
+    nn_set_number(j->rstd, ch, norm_rstd(sq / count, j->eps));
   }
 }
 
@@ -73,8 +72,9 @@ static void scale_channels(void *arg, int64_t begin, int64_t end)
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
   for (int64_t i = begin; i < end; i++) {
     const int64_t ch = i % j->n_ch, p = ch % j->n_params;
-    const double scale = nn_number_at(j->rstd, ch) * (j->w ? nn_number_at(j->w, p) : 1.0);
-    const double shift = (j->b ? nn_number_at(j->b, p) : 0.0) - nn_number_at(j->mean, ch) * scale;
+    const double scale = norm_scale(nn_number_at(j->rstd, ch), j->w ? nn_number_at(j->w, p) : 1.0);
+    const double shift =
+      norm_shift(nn_number_at(j->mean, ch), scale, j->b ? nn_number_at(j->b, p) : 0.0);
     for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE) {
       const int64_t n = i64_min(ROWS_AT_ONCE, j->plane - at), first = i * j->plane + at;
       if (nn_is_half(j->y->dtype))
@@ -146,7 +146,7 @@ static void set_statistics(work *w, const request *r, job *j)
                     *var = work_rows(w, r->running_var, RUSH_FLOAT64);
   for (int64_t i = 0; i < j->n_ch && w->st == RUSH_OK; i++) {
     nn_set_number(j->mean, i, nn_number_at(mean, i % r->input->sizes[1]));
-    nn_set_number(j->rstd, i, 1.0 / sqrt(nn_number_at(var, i % r->input->sizes[1]) + r->eps));
+    nn_set_number(j->rstd, i, norm_rstd(nn_number_at(var, i % r->input->sizes[1]), r->eps));
   }
 }
 

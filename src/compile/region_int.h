@@ -1,0 +1,90 @@
+/* compile/region_int.h -- shared by the files of regions (region.h). */
+#ifndef RUSH_COMPILE_REGION_INT_H
+#define RUSH_COMPILE_REGION_INT_H
+
+#include "compile/region.h"
+
+#define REGION_OP "rushlight::region"
+
+/* What a node is to a region. */
+typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_POINT } region_op;
+
+/* A convolution's or pooling's window, as block.h takes it: h, w. */
+typedef struct region_window {
+  int64_t kernel[2], stride[2], pad[2], dilation[2];
+} region_window;
+
+/* A 3- or 4-dimensional float32 tensor as an image. */
+typedef struct region_image {
+  int64_t batch; /* 0: any, the same for all images of a call */
+  int64_t n_ch, h, w;
+} region_image;
+
+struct region_fact;
+/* Read the image that the value's type describes; false for other types, layouts and sizes. */
+bool region_image_of(const backend *k, const rush_graph_value *v, region_image *out);
+/* Return what the node is, with its window, or OP_NONE and the reason. */
+region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why);
+/* True for convolutions that compute channel by channel. */
+bool region_is_depthwise(const backend *k, const rush_node *n);
+/* Read what an argument of a group must be: the body's input v. */
+bool region_fact_of(const backend *k, const rush_graph_value *v, struct region_fact *out);
+/* Return a convolution's bias. */
+const rush_graph_value *region_bias(const backend *k, const rush_node *n);
+/* Return a batch norm's argument: weight, bias, mean, variance, epsilon. */
+const rush_graph_value *region_norm_arg(const backend *k, const rush_node *n, int i);
+/* Get the constant that `v` is, in the group or outside. */
+bool region_constant(const backend *k, const rush_graph_value *v, rush_value *out);
+
+typedef struct point_part { /* the tape behind a step */
+  group_desc *desc;
+  fused fused;
+  loop_code *code;
+  uint32_t inputs[GROUP_MAX_INPUTS]; /* places */
+  uint32_t results[GROUP_MAX_RESULTS];
+} point_part;
+
+#define NO_INDEX UINT32_MAX
+
+typedef struct region_place {
+  block_place place;
+  int64_t batch;        /* 1 if the batch is open */
+  int64_t at;           /* floats from the start of the memory, times the call's batch if open */
+  uint32_t first, last; /* steps that write and last read it */
+} region_place;
+
+typedef struct region_step {
+  block_kind kind;
+  region_window window;
+  uint32_t in, out;    /* places; NO_INDEX: none */
+  uint32_t arg;        /* ENTER: the argument; LEAVE: the result */
+  uint32_t weight, bias; /* arguments of convolutions */
+  uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
+  double eps;
+  bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
+  bool flat;
+  point_part *point;   /* or NULL */
+  int64_t *k_off;      /* n_k positions, BLOCK_CONV */
+  int64_t n_k;
+} region_step;
+
+typedef struct region_fact { /* of an argument */
+  bool is_list; /* of n ints; else a tensor of n dimensions */
+  int n;
+  int64_t sizes[4]; /* the first one 0: the call's batch */
+} region_fact;
+
+struct region {
+  backend backend;
+  cpu_level level;
+  uint32_t n_steps, n_places, n_args, n_results;
+  uint32_t cap_steps, cap_places;
+  region_step *steps;
+  region_place *places;
+  region_fact *args, *results;
+  bool is_open;        /* calls decide the number of images */
+  int64_t n_floats;    /* of all places; of one image if open */
+  int64_t most_params; /* floats of one step's parameters by channel and depthwise taps */
+};
+
+#endif

@@ -1,0 +1,401 @@
+/* compile/region_nodes.c -- which nodes can be in a region (region.h), and what they compute.  All
+ * that a region relies on is read here: sizes and layouts from the types of values, windows from
+ * constant lists, flags from constants.  Limits on windows and sizes keep all products of block.h
+ * far below 2^63; what exceeds them runs as before. */
+#include "compile/region_int.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "ops/call/call.h"
+#include "ops/table/op_keys.h"
+
+#define NO_IMAGE "sizes or layouts are unknown, or not a row-major float32 image"
+#define MOST_SIDE 16384    /* rows, columns and channels */
+#define MOST_ELEMS (INT64_C(1) << 28)
+#define MOST_WINDOW 64     /* stride, padding, and the reach of a kernel */
+
+/* -- Values ------------------------------------------------------------------------------------ */
+
+static const op *table_op(const backend *k, const rush_node *n)
+{
+  return op_find(k->ctx, str_of(k->api->node_kind(n)), str_of(k->api->node_overload(n)));
+}
+
+/* Return the value that `v`, an input of a region's body, stands for; else v. */
+static const rush_graph_value *outside(const backend *k, const rush_graph_value *v)
+{
+  const rush_node *param = k->api->value_node(v);
+
+  const rush_block *b = param ? k->api->node_owner(param) : NULL;
+  const rush_node *owner = b && k->api->block_param(b) == param ? k->api->block_owner(b) : NULL;
+
+  return owner && table_op(k, owner) && table_op(k, owner)->outside
+           ? k->api->node_input(owner, k->api->value_offset(v))
+           : v;
+}
+
+bool region_constant(const backend *k, const rush_graph_value *v, rush_value *out)
+{
+  return v && k->api->value_constant(outside(k, v), out);
+}
+
+static bool is_false(const backend *k, const rush_graph_value *v)
+{
+  rush_value c;
+
+  return region_constant(k, v, &c) && c.tag == RUSH_TAG_BOOL && !c.as.b;
+}
+
+static bool is_none(const backend *k, const rush_graph_value *v)
+{
+  rush_value c;
+
+  return region_constant(k, v, &c) && c.tag == RUSH_TAG_NONE;
+}
+
+static bool int_of(const backend *k, const rush_graph_value *v, int64_t *out)
+{
+  rush_value c;
+
+  if (!region_constant(k, v, &c) || c.tag != RUSH_TAG_INT)
+    return false;
+  *out = c.as.i;
+  return true;
+}
+
+/* True for a node that makes a list, of its inputs if these are constant numbers.  A call compares
+ * its lists with what is read here. */
+static bool makes_list(const backend *k, const rush_node *n)
+{
+  const rush_graph_value *v = k->api->node_output(n, 0);
+  const rush_type *t = v && !table_op(k, n) ? k->api->value_type(v) : NULL;
+  const bool is_list = t && strcmp(k->api->type_kind(t), "ListType") == 0;
+
+  k->api->type_release(t);
+  return is_list;
+}
+
+/* Read a list of n constant ints, or of none (*is_empty); one int stands for all. */
+static bool ints_of(const backend *k, const rush_graph_value *v, size_t n, int64_t *out,
+                    bool *is_empty)
+{
+  const rush_backend_api *api = k->api;
+  const rush_node *list = api->value_node(outside(k, v));
+
+  if (!list || !makes_list(k, list))
+    return false;
+  const size_t n_items = api->node_n_inputs(list);
+  *is_empty = n_items == 0;
+  if (n_items != n && n_items != 1 && n_items != 0)
+    return false;
+  for (size_t i = 0; i < n && n_items; i++)
+    if (!int_of(k, api->node_input(list, n_items == 1 ? 0 : i), &out[i]))
+      return false;
+  return true;
+}
+
+/* Read what is known of the tensor: a dense row-major float32 with all its sizes.  The number of
+ * images may be open, which is size 0 here. */
+static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f)
+{
+  const rush_backend_api *api = k->api;
+
+  if (!v || !api->value_is_tensor(v))
+    return false;
+  const rush_type *t = api->value_type(v);
+  if (!t)
+    return false;
+  api->type_facts(t, f);
+  api->type_release(t);
+  if (f->dtype != RUSH_FLOAT32 || f->n_dims < 0 || f->n_dims > 4 || f->device_kind != 0)
+    return false;
+  int64_t stride = 1;
+  for (int i = f->n_dims; i-- > 0;) {
+    if (i == 0 && f->n_dims >= 3 && f->sizes[0] < 0 && f->strides[0] == stride) {
+      f->sizes[0] = 0;
+      return true;
+    }
+    if (f->sizes[i] <= 0 || f->sizes[i] > MOST_ELEMS || f->strides[i] != stride)
+      return false;
+    stride *= f->sizes[i];
+    if (stride > MOST_ELEMS)
+      return false;
+  }
+  return true;
+}
+
+bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *out)
+{
+  const rush_node *list = k->api->value_node(outside(k, v));
+  rush_type_facts f;
+  bool is_empty;
+
+  if (list && makes_list(k, list)) {
+    const size_t n = k->api->node_n_inputs(list);
+    *out = (region_fact){.is_list = true, .n = (int)n};
+    return n <= COUNT_OF(out->sizes) && ints_of(k, v, n, out->sizes, &is_empty);
+  }
+  if (!dense_facts(k, v, &f))
+    return false;
+  *out = (region_fact){.n = f.n_dims};
+  memcpy(out->sizes, f.sizes, sizeof out->sizes);
+  return true;
+}
+
+bool region_image_of(const backend *k, const rush_graph_value *v, region_image *out)
+{
+  rush_type_facts f;
+
+  if (!dense_facts(k, v, &f) || f.n_dims < 3)
+    return false;
+  const int64_t *last = f.sizes + f.n_dims - 1;
+  *out = (region_image){f.sizes[0], f.sizes[1], f.n_dims == 4 ? f.sizes[2] : 1, *last};
+  return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
+}
+
+static int dims_of(const backend *k, const rush_graph_value *v)
+{
+  rush_type_facts f;
+
+  return dense_facts(k, v, &f) ? f.n_dims : -1;
+}
+
+static bool same_image(const region_image *a, const region_image *b)
+{
+  return a->batch == b->batch && a->n_ch == b->n_ch && a->h == b->h && a->w == b->w;
+}
+
+/* True for a vector of n. */
+static bool is_vector(const backend *k, const rush_graph_value *v, int64_t n)
+{
+  rush_type_facts f;
+
+  return dense_facts(k, v, &f) && f.n_dims == 1 && f.sizes[0] == n;
+}
+
+/* -- Windows ----------------------------------------------------------------------------------- */
+
+/* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
+static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
+                        const int64_t *otherwise, int64_t *out)
+{
+  int64_t read[2] = {0, 0};
+  bool is_empty;
+
+  if (!list || !ints_of(k, list, (size_t)n_spatial, read, &is_empty))
+    return false;
+  if (is_empty && !otherwise)
+    return false;
+  for (int i = 0; i < n_spatial; i++)
+    out[2 - n_spatial + i] = is_empty ? otherwise[2 - n_spatial + i] : read[i];
+  return true;
+}
+
+/* True if each size of `to` is that of the window over `from`, and all is small. */
+static bool window_fits(const region_window *w, const region_image *from, const region_image *to,
+                        bool rounds_up)
+{
+  const int64_t in[2] = {from->h, from->w}, out[2] = {to->h, to->w};
+
+  for (int d = 0; d < 2; d++) {
+    if (w->kernel[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1 || w->pad[d] < 0 ||
+        w->kernel[d] > MOST_WINDOW || w->stride[d] > MOST_WINDOW ||
+        w->dilation[d] > MOST_WINDOW || w->pad[d] > MOST_WINDOW)
+      return false;
+    const int64_t reach = w->dilation[d] * (w->kernel[d] - 1) + 1;
+    const int64_t left = in[d] + 2 * w->pad[d] - reach;
+    if (reach > MOST_WINDOW || left < 0 ||
+        (out[d] != left / w->stride[d] + 1 &&
+         !(rounds_up && out[d] == (left + w->stride[d] - 1) / w->stride[d] + 1)))
+      return false;
+  }
+  return true;
+}
+
+/* -- Convolutions ------------------------------------------------------------------------------ */
+
+/* Return the node's argument of that name, or NULL. */
+static const rush_graph_value *arg_of_key(const backend *k, const rush_node *n, uint64_t key)
+{
+  const op *o = table_op(k, n);
+
+  for (uint32_t i = 0; o && i < o->schema->n_args; i++)
+    if (o->schema->args[i].key == key)
+      return k->api->node_input(n, i);
+  return NULL;
+}
+#define ARG(k, n, name) arg_of_key(k, n, name_key(name, sizeof(name) - 1))
+
+/* Read a convolution's lists; text ("same") is refused. */
+static bool read_window(const backend *k, const rush_node *n, int n_spatial, region_window *w)
+{
+  const int64_t zeros[2] = {0, 0}, ones[2] = {1, 1};
+
+  return window_list(k, ARG(k, n, "stride"), n_spatial, ones, w->stride) &&
+         window_list(k, ARG(k, n, "padding"), n_spatial, zeros, w->pad) &&
+         window_list(k, ARG(k, n, "dilation"), n_spatial, ones, w->dilation);
+}
+
+static const char *read_conv(const backend *k, const rush_node *n, region_window *w)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *transposed = ARG(k, n, "transposed"), *bias = ARG(k, n, "bias");
+  region_image in, out, weight;
+  int64_t groups;
+
+  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  if (!region_image_of(k, api->node_input(n, 0), &in) ||
+      !region_image_of(k, api->node_output(n, 0), &out) ||
+      !region_image_of(k, api->node_input(n, 1), &weight))
+    return NO_IMAGE;
+  const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
+  if (n_spatial != dims_of(k, api->node_input(n, 1)) - 2)
+    return "an image without a batch";
+  if (!read_window(k, n, n_spatial, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
+      (transposed && !is_false(k, transposed)))
+    return "a window that is not constant, or a transposed convolution";
+  w->kernel[0] = weight.h;
+  w->kernel[1] = weight.w;
+  const bool deep = groups > 1 && groups == in.n_ch && weight.n_ch == 1 && out.n_ch == groups &&
+                    weight.h * weight.w > 1;
+  if (!window_fits(w, &in, &out, false) || weight.batch != out.n_ch || in.batch != out.batch ||
+      (!deep && (groups != 1 || weight.n_ch != in.n_ch)))
+    return "a window or groups that have no kernel in blocks";
+  if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
+    return "a bias of unknown size";
+  return NULL;
+}
+
+const rush_graph_value *region_bias(const backend *k, const rush_node *n)
+{
+  return ARG(k, n, "bias");
+}
+
+bool region_is_depthwise(const backend *k, const rush_node *n)
+{
+  region_image weight, in;
+
+  return region_image_of(k, k->api->node_input(n, 1), &weight) &&
+         region_image_of(k, k->api->node_input(n, 0), &in) && weight.n_ch == 1 && in.n_ch > 1;
+}
+
+/* -- Others ------------------------------------------------------------------------------------ */
+
+static const char *read_norm(const backend *k, const rush_node *n)
+{
+  const rush_graph_value *of[] = {ARG(k, n, "running_mean"), ARG(k, n, "running_var"),
+                                  ARG(k, n, "weight"), ARG(k, n, "bias")};
+  region_image in, out;
+  rush_value eps;
+
+  if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
+      !region_image_of(k, k->api->node_output(n, 0), &out) || !same_image(&in, &out))
+    return NO_IMAGE;
+  if (!ARG(k, n, "training") || !is_false(k, ARG(k, n, "training")))
+    return "a batch norm that may be in training";
+  if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
+    return "an epsilon that is not constant";
+  for (size_t i = 0; i < COUNT_OF(of); i++)
+    if (!is_vector(k, of[i], in.n_ch) && (i < 2 || !is_none(k, of[i])))
+      return "statistics or parameters of unknown size";
+  return NULL;
+}
+
+const rush_graph_value *region_norm_arg(const backend *k, const rush_node *n, int i)
+{
+  return i == 0   ? ARG(k, n, "weight")
+         : i == 1 ? ARG(k, n, "bias")
+         : i == 2 ? ARG(k, n, "running_mean")
+         : i == 3 ? ARG(k, n, "running_var")
+                  : ARG(k, n, "eps");
+}
+
+static const char *read_max_pool(const backend *k, const rush_node *n, region_window *w)
+{
+  const rush_backend_api *api = k->api;
+  const int64_t zeros[2] = {0, 0}, ones[2] = {1, 1};
+  region_image in, out;
+  rush_value rounds_up;
+
+  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  if (!region_image_of(k, api->node_input(n, 0), &in) ||
+      !region_image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
+      in.n_ch != out.n_ch)
+    return NO_IMAGE;
+  const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
+  if (!window_list(k, ARG(k, n, "kernel_size"), n_spatial, NULL, w->kernel) ||
+      !window_list(k, ARG(k, n, "stride"), n_spatial, w->kernel, w->stride) ||
+      !window_list(k, ARG(k, n, "padding"), n_spatial, zeros, w->pad) ||
+      !window_list(k, ARG(k, n, "dilation"), n_spatial, ones, w->dilation) ||
+      !region_constant(k, ARG(k, n, "ceil_mode"), &rounds_up) ||
+      rounds_up.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b))
+    return "a window that is not constant, or too large";
+  return NULL;
+}
+
+static const char *read_point(const backend *k, const rush_node *n, cpu_level level)
+{
+  const rush_backend_api *api = k->api;
+  region_image out, in;
+  rush_value c;
+  const char *why = group_refuse(k, n, level);
+
+  if (why)
+    return why;
+  if (!region_image_of(k, api->node_output(n, 0), &out))
+    return NO_IMAGE;
+  for (size_t i = 0; i < api->node_n_inputs(n); i++) {
+    const rush_graph_value *v = api->node_input(n, i);
+
+    if (api->value_constant(v, &c) && c.tag != RUSH_TAG_TENSOR)
+      continue;
+    if (!region_image_of(k, v, &in) || !same_image(&in, &out) ||
+        dims_of(k, v) != dims_of(k, api->node_output(n, 0)))
+      return "an operand of another size, or a number that is not constant";
+  }
+  return NULL;
+}
+
+static region_op op_or_none(region_op op, const char *refused, const char **why)
+{
+  *why = refused;
+  return refused ? OP_NONE : op;
+}
+
+region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why)
+{
+  const op *o = table_op(k, n);
+
+  switch (o && k->api->node_n_outputs(n) == 1 ? o->name_key : 0) {
+  case OPN_CONV1D: case OPN_CONV2D: case OPN_CONVOLUTION: case OPN__CONVOLUTION:
+    return op_or_none(OP_CONV, read_conv(k, n, w), why);
+  case OPN_BATCH_NORM:
+    return op_or_none(OP_NORM, read_norm(k, n), why);
+  case OPN_MAX_POOL1D: case OPN_MAX_POOL2D:
+    return op_or_none(OP_MAX_POOL, read_max_pool(k, n, w), why);
+  }
+  return op_or_none(OP_POINT, read_point(k, n, (cpu_level)k->api->context_cpu(k->ctx)), why);
+}
+
+const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
+{
+  region_window w;
+  const char *why;
+
+  if (level < CPU_AVX2)
+    return "no machine code here";
+  region_op_of(k, n, &w, &why);
+  return why;
+}
+
+bool region_takes(const backend *k, const rush_node *const *nodes, size_t n)
+{
+  region_window w;
+  const char *why;
+  bool has_conv = false;
+
+  for (size_t i = 0; i < n && !has_conv; i++)
+    has_conv = region_op_of(k, nodes[i], &w, &why) == OP_CONV;
+  return has_conv && n > 1;
+}

@@ -1,0 +1,655 @@
+/* compile/region_read.c -- turns a group's nodes into the steps of a region (region.h).
+ *
+ * Nodes are taken in order.  A convolution, norm or pooling becomes a step; behind it, a batch norm
+ * that alone reads a convolution's result joins it, and so do pointwise nodes that read what the
+ * step has just made and otherwise only what exists already: they become one tape, whose results
+ * that others read get places of their own.  Pointwise nodes that join no step become one without
+ * a base.  Then borders, which depend on all readers of a place, and offsets in memory follow:
+ * places whose lifetimes overlap get the first gap that is free.  Cost: O(nodes^2), of small
+ * numbers. */
+#include "compile/region_int.h"
+
+#include "base/macros.h"
+
+#define MOST_POINT 32  /* pointwise nodes of a step */
+#define MOST_AHEAD 256 /* nodes that are looked at for them */
+#define FEW_CHANNELS 8 /* images with no more are planes if only convolutions read them */
+
+typedef struct node_state {
+  const rush_node *node;
+  region_op op;
+  region_window window;
+  bool done;
+} node_state;
+
+typedef struct value_state { /* by the value's id */
+  uint32_t node;  /* that makes it, or NO_INDEX */
+  uint32_t arg;   /* of the group, or NO_INDEX */
+  uint32_t place; /* or NO_INDEX */
+  uint32_t mark;  /* of the set of nodes that makes it */
+  bool leaves;
+} value_state;
+
+typedef struct reader {
+  backend k;
+  const rush_block *body;
+  region *r;
+  node_state *nodes;
+  value_state *values;
+  uint32_t n_nodes, n_values, mark;
+  rush_status st;
+  bool failed; /* no machine code: the region cannot run */
+} reader;
+
+static value_state *state_of(const reader *d, const rush_graph_value *v)
+{
+  return &d->values[d->k.api->value_id(v)];
+}
+
+/* -- Places and steps -------------------------------------------------------------------------- */
+
+static uint32_t new_place(reader *d, const region_image *i, int lanes)
+{
+  region *r = d->r;
+
+  ASSERT(r->n_places < r->cap_places, "a place for each value");
+  d->failed |= r->n_places && (i->batch == 0) != r->is_open;
+  r->is_open = i->batch == 0;
+  r->places[r->n_places] = (region_place){.place = {.n_ch = i->n_ch,
+                                                    .h = i->h,
+                                                    .w = i->w,
+                                                    .rows = i->h,
+                                                    .cols = i->w,
+                                                    .lanes = lanes},
+                                          .batch = i64_max(1, i->batch),
+                                          .first = NO_INDEX};
+  return r->n_places++;
+}
+
+/* Note that step `at` writes or reads the place. */
+static void use_place(reader *d, uint32_t place, uint32_t at)
+{
+  region_place *p = &d->r->places[place];
+
+  p->first = p->first == NO_INDEX ? at : p->first;
+  p->last = at;
+}
+
+static void add_step(reader *d, const region_step *s)
+{
+  region *r = d->r;
+  const uint32_t at = r->n_steps++;
+
+  ASSERT(at < r->cap_steps, "a step for each node, argument and result");
+  r->steps[at] = *s;
+  if (s->in != NO_INDEX)
+    use_place(d, s->in, at);
+  if (s->out != NO_INDEX)
+    use_place(d, s->out, at);
+  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_inputs; i++)
+    use_place(d, s->point->inputs[i], at);
+  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_results; i++)
+    use_place(d, s->point->results[i], at);
+}
+
+static region_step step_of(block_kind kind)
+{
+  return (region_step){.kind = kind,
+                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}},
+                       .in = NO_INDEX,
+                       .out = NO_INDEX,
+                       .weight = NO_INDEX,
+                       .bias = NO_INDEX,
+                       .norm = {NO_INDEX, NO_INDEX, NO_INDEX, NO_INDEX}};
+}
+
+/* True if v is read by convolutions of all channels only, as their image. */
+static bool feeds_convolutions(const reader *d, const rush_graph_value *v)
+{
+  const rush_backend_api *api = d->k.api;
+  size_t input;
+
+  for (size_t i = 0; i < api->value_n_uses(v); i++) {
+    const rush_node *user = api->value_use(v, i, &input);
+    const rush_graph_value *made = api->node_output(user, 0);
+    const uint32_t at = made ? state_of(d, made)->node : NO_INDEX;
+
+    if (at == NO_INDEX || d->nodes[at].op != OP_CONV || input != 0 ||
+        region_is_depthwise(&d->k, user))
+      return false;
+  }
+  return true;
+}
+
+/* Return the value's place; one that comes from outside enters here. */
+static uint32_t place_of(reader *d, const rush_graph_value *v)
+{
+  value_state *s = state_of(d, v);
+  region_image image;
+
+  if (s->place != NO_INDEX)
+    return s->place;
+  ASSERT(s->arg != NO_INDEX, "values are made before their uses");
+  if (!region_image_of(&d->k, v, &image)) {
+    d->failed = true;
+    return 0;
+  }
+  region_step enter = step_of(BLOCK_ENTER);
+  const bool planes = image.n_ch <= FEW_CHANNELS && feeds_convolutions(d, v);
+  enter.out = s->place = new_place(d, &image, planes ? 1 : BLOCK_LANES);
+  enter.arg = s->arg;
+  add_step(d, &enter);
+  return s->place;
+}
+
+static uint32_t arg_of(const reader *d, const rush_graph_value *v)
+{
+  rush_value c;
+
+  return region_constant(&d->k, v, &c) ? NO_INDEX : state_of(d, v)->arg;
+}
+
+/* -- Pointwise nodes behind a step ------------------------------------------------------------- */
+
+typedef struct point_set {
+  const rush_node *nodes[MOST_POINT];
+  const rush_graph_value *inputs[MOST_POINT * 4], *results[MOST_POINT];
+  uint32_t n_nodes, n_inputs, n_results;
+  const rush_graph_value *head; /* the step's value, or NULL */
+  bool head_stays; /* others read it too */
+} point_set;
+
+static bool is_tensor_operand(const reader *d, const rush_graph_value *v)
+{
+  rush_value c;
+
+  return d->k.api->value_is_tensor(v) && !(d->k.api->value_constant(v, &c));
+}
+
+/* True if something outside the set reads v. */
+static bool leaves_set(const reader *d, const point_set *p, const rush_graph_value *v)
+{
+  const rush_backend_api *api = d->k.api;
+  size_t input;
+
+  if (state_of(d, v)->leaves)
+    return true;
+  for (size_t i = 0; i < api->value_n_uses(v); i++) {
+    const rush_node *user = api->value_use(v, i, &input);
+    bool inside = false;
+
+    for (uint32_t j = 0; j < p->n_nodes && !inside; j++)
+      inside = p->nodes[j] == user;
+    if (!inside)
+      return true;
+  }
+  return false;
+}
+
+/* True if the node reads a value of the set and, besides, only what exists. */
+static bool joins(const reader *d, const node_state *n)
+{
+  bool touches = false;
+
+  for (size_t i = 0; i < d->k.api->node_n_inputs(n->node); i++) {
+    const rush_graph_value *v = d->k.api->node_input(n->node, i);
+
+    if (!is_tensor_operand(d, v))
+      continue;
+    const value_state *s = state_of(d, v);
+    if (s->mark == d->mark)
+      touches = true;
+    else if (s->place == NO_INDEX && s->arg == NO_INDEX)
+      return false;
+  }
+  return touches;
+}
+
+static void add_once(const rush_graph_value **list, uint32_t *n, const rush_graph_value *v)
+{
+  for (uint32_t i = 0; i < *n; i++)
+    if (list[i] == v)
+      return;
+  list[(*n)++] = v;
+}
+
+/* Find the set's inputs and results; returns false if a tape cannot have as many. */
+static bool find_border(const reader *d, point_set *p)
+{
+  p->n_inputs = p->n_results = 0;
+  for (uint32_t i = 0; i < p->n_nodes; i++)
+    for (size_t a = 0; a < d->k.api->node_n_inputs(p->nodes[i]); a++) {
+      const rush_graph_value *v = d->k.api->node_input(p->nodes[i], a);
+
+      if (!is_tensor_operand(d, v))
+        continue;
+      bool inside = false;
+      for (uint32_t j = 0; j < i && !inside; j++)
+        inside = d->k.api->node_output(p->nodes[j], 0) == v;
+      if (!inside)
+        add_once(p->inputs, &p->n_inputs, v);
+      if (p->n_inputs > GROUP_MAX_INPUTS)
+        return false;
+    }
+  for (uint32_t i = 0; i < p->n_nodes; i++) {
+    const rush_graph_value *v = d->k.api->node_output(p->nodes[i], 0);
+    if (leaves_set(d, p, v))
+      p->results[p->n_results++] = v;
+  }
+  p->head_stays = p->head && leaves_set(d, p, p->head);
+  return p->n_results <= GROUP_MAX_RESULTS;
+}
+
+/* Collect pointwise nodes behind node `from` that can follow the step; `p` has the head, or one
+ * node to begin with. */
+static void gather_set(reader *d, uint32_t from, point_set *p)
+{
+  d->mark++;
+  if (p->head)
+    state_of(d, p->head)->mark = d->mark;
+  for (uint32_t i = 0; i < p->n_nodes; i++)
+    state_of(d, d->k.api->node_output(p->nodes[i], 0))->mark = d->mark;
+  for (uint32_t j = from + 1; j < d->n_nodes && j - from < MOST_AHEAD && p->n_nodes < MOST_POINT;
+       j++)
+    if (!d->nodes[j].done && d->nodes[j].op == OP_POINT && joins(d, &d->nodes[j])) {
+      p->nodes[p->n_nodes++] = d->nodes[j].node;
+      state_of(d, d->k.api->node_output(d->nodes[j].node, 0))->mark = d->mark;
+    }
+  while (!find_border(d, p))
+    p->n_nodes--; /* the rest joins another step */
+}
+
+static void point_free(const backend *k, point_part *p)
+{
+  if (!p)
+    return;
+  loop_code_release(p->code);
+  fused_free(k, &p->fused);
+  group_desc_free(p->desc);
+  k->api->memory_free(k->ctx, p, sizeof *p);
+}
+
+/* Make the set's machine code. */
+static point_part *point_make(reader *d, const point_set *p)
+{
+  const backend *k = &d->k;
+  const group_parts parts = {p->nodes, p->inputs, p->results, p->n_nodes, p->n_inputs,
+                             p->n_results};
+  point_part *made = k->api->memory_alloc(k->ctx, sizeof *made);
+  arg_kind kinds[GROUP_MAX_INPUTS];
+  call_ctx cx;
+  bool ok = false;
+
+  for (uint32_t i = 0; i < p->n_inputs; i++)
+    kinds[i] = ARG_F32_ROW;
+  call_ctx_init(&cx, k->ctx, NULL);
+  if (!made || !(made->desc = group_read_parts(k, &parts)))
+    d->st = RUSH_ENOMEM;
+  else
+    d->st = group_fuse(made->desc, kinds, &made->fused, &ok);
+  rush_status st = ok ? loop_compile(&cx, &made->fused.tape, d->r->level, &made->code) : RUSH_OK;
+  if (d->st == RUSH_OK && st == RUSH_ENOMEM)
+    d->st = st;
+  if (d->st == RUSH_OK && ok && st == RUSH_OK)
+    return made;
+  d->failed = true;
+  point_free(k, made);
+  return NULL;
+}
+
+/* Add the step, which makes `head` in s->out, and what follows it; `begin`: a pointwise node that
+ * it begins with instead. */
+static void finish_step(reader *d, uint32_t from, region_step *s, const rush_graph_value *head,
+                        const rush_node *begin)
+{
+  const rush_backend_api *api = d->k.api;
+  point_set p = {.head = head, .nodes = {begin}, .n_nodes = begin ? 1 : 0};
+  region_image image;
+
+  gather_set(d, from, &p);
+  if (head)
+    state_of(d, head)->place = s->out;
+  if (p.n_nodes && (s->point = point_make(d, &p))) {
+    for (uint32_t i = 0; i < p.n_inputs; i++)
+      s->point->inputs[i] = place_of(d, p.inputs[i]);
+    for (uint32_t i = 0; i < p.n_results; i++) {
+      const bool in_place = head && i == 0 && !p.head_stays; /* what it reads there dies */
+      (void)region_image_of(&d->k, p.results[i], &image);
+      s->point->results[i] = in_place ? s->out : new_place(d, &image, BLOCK_LANES);
+      state_of(d, p.results[i])->place = s->point->results[i];
+    }
+  }
+  for (uint32_t i = 0; i < p.n_nodes; i++)
+    d->nodes[state_of(d, api->node_output(p.nodes[i], 0))->node].done = true;
+  add_step(d, s);
+  for (size_t i = 0; i < api->block_n_outputs(d->body); i++) {
+    const rush_graph_value *v = api->block_output(d->body, i);
+    region_step leave = step_of(BLOCK_LEAVE);
+    bool made_here = v == head;
+
+    for (uint32_t j = 0; j < p.n_results && !made_here; j++)
+      made_here = p.results[j] == v;
+    if (!made_here)
+      continue;
+    leave.in = state_of(d, v)->place;
+    leave.arg = (uint32_t)i;
+    add_step(d, &leave);
+  }
+}
+
+/* -- Nodes ------------------------------------------------------------------------------------- */
+
+static void set_norm(reader *d, region_step *s, const rush_node *n)
+{
+  rush_value eps = rush_value_float(0.0);
+
+  for (int i = 0; i < 4; i++)
+    s->norm[i] = arg_of(d, region_norm_arg(&d->k, n, i));
+  (void)!region_constant(&d->k, region_norm_arg(&d->k, n, 4), &eps);
+  s->eps = eps.as.d;
+  s->has_norm = true;
+}
+
+/* Return the batch norm that alone reads v, or NULL. */
+static node_state *norm_behind(reader *d, const rush_graph_value *v)
+{
+  const rush_backend_api *api = d->k.api;
+  size_t input;
+
+  if (state_of(d, v)->leaves || api->value_n_uses(v) != 1)
+    return NULL;
+  const rush_graph_value *made = api->node_output(api->value_use(v, 0, &input), 0);
+  const uint32_t at = made ? state_of(d, made)->node : NO_INDEX;
+
+  return at != NO_INDEX && d->nodes[at].op == OP_NORM && input == 0 ? &d->nodes[at] : NULL;
+}
+
+static void read_conv(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  const bool deep = region_is_depthwise(&d->k, n);
+  region_step s = step_of(deep ? BLOCK_DEPTHWISE : BLOCK_CONV);
+  region_image in, out;
+
+  s.window = d->nodes[at].window;
+  s.in = place_of(d, api->node_input(n, 0));
+  s.weight = arg_of(d, api->node_input(n, 1));
+  s.bias = arg_of(d, region_bias(&d->k, n));
+  if (!region_image_of(&d->k, api->node_input(n, 0), &in) ||
+      !region_image_of(&d->k, head, &out)) {
+    d->failed = true;
+    return;
+  }
+  s.n_k = (deep ? 1 : in.n_ch) * s.window.kernel[0] * s.window.kernel[1];
+  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4); /* conv.c: by its depthwise kernel */
+  s.out = new_place(d, &out, BLOCK_LANES);
+  node_state *norm = norm_behind(d, head);
+  if (norm) {
+    set_norm(d, &s, norm->node);
+    norm->done = true;
+    head = api->node_output(norm->node, 0);
+  }
+  finish_step(d, at, &s, head, NULL);
+}
+
+static void read_node(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  region_image out;
+
+  if (d->nodes[at].op == OP_CONV) {
+    read_conv(d, at);
+    return;
+  }
+  if (d->nodes[at].op == OP_POINT) {
+    region_step s = step_of(BLOCK_NOTHING);
+    finish_step(d, at, &s, NULL, n);
+    return;
+  }
+  region_step s = step_of(d->nodes[at].op == OP_NORM ? BLOCK_SCALE : BLOCK_MAX);
+  if (s.kind == BLOCK_SCALE)
+    set_norm(d, &s, n);
+  else
+    s.window = d->nodes[at].window;
+  s.in = place_of(d, api->node_input(n, 0));
+  d->failed |= !region_image_of(&d->k, head, &out);
+  if (!d->failed) {
+    s.out = new_place(d, &out, BLOCK_LANES);
+    finish_step(d, at, &s, head, NULL);
+  }
+}
+
+/* -- Borders and memory ------------------------------------------------------------------------ */
+
+static bool reads_border(const region_step *s)
+{
+  return s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE;
+}
+
+static void set_borders(region *r)
+{
+  for (uint32_t i = 0; i < r->n_steps; i++) {
+    const region_step *s = &r->steps[i];
+
+    if (reads_border(s)) {
+      block_place *p = &r->places[s->in].place;
+      p->top = i64_max(p->top, s->window.pad[0]);
+      p->left = i64_max(p->left, s->window.pad[1]);
+    }
+  }
+  for (uint32_t i = 0; i < r->n_places; i++) {
+    block_place *p = &r->places[i].place;
+    p->rows = p->top + p->h;
+    p->cols = p->left + p->w;
+  }
+  for (uint32_t i = 0; i < r->n_steps; i++) {
+    const region_step *s = &r->steps[i];
+
+    if (reads_border(s)) {
+      const region_window *w = &s->window;
+      const block_place *out = &r->places[s->out].place;
+      block_place *p = &r->places[s->in].place;
+      p->rows = i64_max(p->rows, p->top - w->pad[0] + (out->h - 1) * w->stride[0] +
+                                   w->dilation[0] * (w->kernel[0] - 1) + 1);
+      p->cols = i64_max(p->cols, p->left - w->pad[1] + (out->w - 1) * w->stride[1] +
+                                   w->dilation[1] * (w->kernel[1] - 1) + 1);
+    }
+  }
+}
+
+static int64_t floats_of(const region_place *p)
+{
+  return (p->batch * block_count(&p->place) * block_floats(&p->place) + 31) / 16 * 16;
+}
+
+/* Give each place the first gap in memory that is free while it lives. */
+static void set_offsets(region *r)
+{
+  for (uint32_t i = 0; i < r->n_places; i++) {
+    region_place *p = &r->places[i];
+    const int64_t n = floats_of(p);
+    bool moved = true;
+
+    p->at = 0;
+    while (moved) {
+      moved = false;
+      for (uint32_t j = 0; j < i; j++) {
+        const region_place *q = &r->places[j];
+
+        if (q->last >= p->first && q->first <= p->last && q->at < p->at + n &&
+            q->at + floats_of(q) > p->at) {
+          p->at = q->at + floats_of(q);
+          moved = true;
+        }
+      }
+    }
+    r->n_floats = i64_max(r->n_floats, p->at + n);
+  }
+}
+
+static int64_t params_of(const region *r, const region_step *s)
+{
+  const int64_t n_ch = s->out == NO_INDEX ? 0 : block_panels(r->places[s->out].place.n_ch);
+  const int64_t taps = s->kind == BLOCK_DEPTHWISE ? s->n_k : 0;
+
+  return n_ch * (3 + taps);
+}
+
+static bool is_flat(const region *r, const region_step *s)
+{
+  bool flat = s->out == NO_INDEX || block_is_flat(&r->places[s->out].place);
+
+  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_inputs; i++)
+    flat &= block_is_flat(&r->places[s->point->inputs[i]].place);
+  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_results; i++)
+    flat &= block_is_flat(&r->places[s->point->results[i]].place);
+  return flat;
+}
+
+static void finish_steps(reader *d)
+{
+  region *r = d->r;
+
+  set_borders(r);
+  set_offsets(r);
+  for (uint32_t i = 0; i < r->n_steps && d->st == RUSH_OK; i++) {
+    region_step *s = &r->steps[i];
+
+    s->flat = is_flat(r, s);
+    r->most_params = i64_max(r->most_params, params_of(r, s));
+    if (s->kind != BLOCK_CONV)
+      continue;
+    s->k_off = d->k.api->memory_alloc(d->k.ctx, (size_t)s->n_k * sizeof *s->k_off);
+    const block_step b = {.in = r->places[s->in].place,
+                          .kernel = {s->window.kernel[0], s->window.kernel[1]},
+                          .dilation = {s->window.dilation[0], s->window.dilation[1]}};
+    if (s->k_off)
+      block_offsets(&b, s->k_off);
+    else
+      d->st = RUSH_ENOMEM;
+  }
+}
+
+/* -- The group --------------------------------------------------------------------------------- */
+
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+static uint32_t largest_id(const reader *d)
+{
+  const rush_backend_api *api = d->k.api;
+  uint32_t most = 0;
+
+  for (size_t i = 0; i < api->block_n_inputs(d->body); i++)
+    most = larger(most, api->value_id(api->block_input(d->body, i)));
+  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n))
+    for (size_t i = 0; i < api->node_n_outputs(n); i++)
+      most = larger(most, api->value_id(api->node_output(n, i)));
+  return most;
+}
+
+static bool is_constant(const reader *d, const rush_node *n)
+{
+  rush_value c;
+
+  return d->k.api->value_constant(d->k.api->node_output(n, 0), &c);
+}
+
+static bool make_room(reader *d)
+{
+  const rush_backend_api *api = d->k.api;
+  region *r = d->r;
+
+  r->n_args = (uint32_t)api->block_n_inputs(d->body);
+  r->n_results = (uint32_t)api->block_n_outputs(d->body);
+  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n))
+    d->n_nodes += !is_constant(d, n);
+  d->n_values = largest_id(d) + 1;
+  r->cap_places = d->n_nodes + r->n_args;
+  r->cap_steps = d->n_nodes + r->n_args + r->n_results;
+  d->nodes = api->memory_alloc(d->k.ctx, d->n_nodes * sizeof *d->nodes);
+  d->values = api->memory_alloc(d->k.ctx, d->n_values * sizeof *d->values);
+  r->places = api->memory_alloc(d->k.ctx, r->cap_places * sizeof *r->places);
+  r->steps = api->memory_alloc(d->k.ctx, r->cap_steps * sizeof *r->steps);
+  r->args = api->memory_alloc(d->k.ctx, r->n_args * sizeof *r->args);
+  r->results = api->memory_alloc(d->k.ctx, r->n_results * sizeof *r->results);
+  return d->nodes && d->values && r->places && r->steps && r->args && r->results;
+}
+
+static void read_nodes(reader *d)
+{
+  const rush_backend_api *api = d->k.api;
+  const char *why;
+  uint32_t at = 0;
+
+  for (uint32_t i = 0; i < d->n_values; i++)
+    d->values[i] = (value_state){.node = NO_INDEX, .arg = NO_INDEX, .place = NO_INDEX};
+  for (uint32_t i = 0; i < d->r->n_args; i++) {
+    const rush_graph_value *v = api->block_input(d->body, i);
+    state_of(d, v)->arg = i;
+    d->failed |= !region_fact_of(&d->k, v, &d->r->args[i]);
+  }
+  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n)) {
+    if (is_constant(d, n))
+      continue;
+    node_state *s = &d->nodes[at];
+    s->node = n;
+    s->op = region_op_of(&d->k, n, &s->window, &why);
+    d->failed |= s->op == OP_NONE;
+    state_of(d, api->node_output(n, 0))->node = at++;
+  }
+  for (uint32_t i = 0; i < d->r->n_results; i++) {
+    const rush_graph_value *v = api->block_output(d->body, i);
+    state_of(d, v)->leaves = true;
+    d->failed |= !region_fact_of(&d->k, v, &d->r->results[i]);
+  }
+}
+
+rush_status region_read(const backend *k, const rush_node *group, region **out)
+{
+  reader d = {.k = *k, .body = k->api->node_block(group, 0)};
+
+  *out = NULL;
+  d.r = k->api->memory_alloc(k->ctx, sizeof *d.r);
+  if (!d.r)
+    return RUSH_ENOMEM;
+  d.r->backend = *k;
+  d.r->level = (cpu_level)k->api->context_cpu(k->ctx);
+  if (!make_room(&d))
+    d.st = RUSH_ENOMEM;
+  else
+    read_nodes(&d);
+  for (uint32_t i = 0; i < d.n_nodes && d.st == RUSH_OK && !d.failed; i++)
+    if (!d.nodes[i].done)
+      read_node(&d, i);
+  if (d.st == RUSH_OK && !d.failed)
+    finish_steps(&d);
+  k->api->memory_free(k->ctx, d.nodes, d.n_nodes * sizeof *d.nodes);
+  k->api->memory_free(k->ctx, d.values, d.n_values * sizeof *d.values);
+  if (d.st == RUSH_OK && !d.failed)
+    *out = d.r;
+  else
+    region_free(d.r);
+  return d.st;
+}
+
+void region_free(region *r)
+{
+  if (!r)
+    return;
+  const backend k = r->backend;
+
+  for (uint32_t i = 0; i < r->n_steps; i++) {
+    point_free(&k, r->steps[i].point);
+    k.api->memory_free(k.ctx, r->steps[i].k_off,
+                       (size_t)r->steps[i].n_k * sizeof *r->steps[i].k_off);
+  }
+  k.api->memory_free(k.ctx, r->steps, r->cap_steps * sizeof *r->steps);
+  k.api->memory_free(k.ctx, r->places, r->cap_places * sizeof *r->places);
+  k.api->memory_free(k.ctx, r->args, r->n_args * sizeof *r->args);
+  k.api->memory_free(k.ctx, r->results, r->n_results * sizeof *r->results);
+  k.api->memory_free(k.ctx, r, sizeof *r);
+}

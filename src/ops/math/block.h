@@ -1,0 +1,96 @@
+/* ops/math/block.h -- float32 images in blocks of channels, and what computes on them.
+ *
+ * A block is 16 channels of an image, [row][column][16]; blocks follow one another, then images.
+ * The kernel of convolutions reads pixels of one block in order and writes whole vectors, so that
+ * nothing is packed or transposed; depthwise convolutions and pooling are vectors of channels.  The
+ * last block's lanes that are no channels are computed like others and never read for a result.
+ *
+ * An image may have a border of zeros (the padding of the convolutions that read it), which its
+ * producer writes.  Images of few channels that only convolutions read are planes: `lanes` is 1.
+ *
+ * Sums are those of conv.h, bit for bit: one chain over (channel, kh, kw) cut as in gemm.h, then
+ * + bias.  What follows a convolution, scale and shift of each channel and `after`, is applied to
+ * pixels that are still in the cache.
+ *
+ * Threads: pure functions; they use the context's pool. */
+#ifndef RUSH_OPS_BLOCK_H
+#define RUSH_OPS_BLOCK_H
+
+#include "ops/math/gemm.h"
+
+#define BLOCK_LANES 16
+
+typedef struct block_place { /* how an image lies in memory */
+  int64_t n_ch, h, w;
+  int64_t top, left;  /* rows and columns of the border before the image */
+  int64_t rows, cols; /* with the border */
+  int lanes;          /* BLOCK_LANES or 1 */
+} block_place;
+
+static inline int64_t block_count(const block_place *p)
+{
+  return (p->n_ch + p->lanes - 1) / p->lanes;
+}
+/* Return the floats of one block. */
+static inline int64_t block_floats(const block_place *p) { return p->rows * p->cols * p->lanes; }
+/* Return the position of a pixel, which may be in the border. */
+static inline int64_t block_at(const block_place *p, int64_t image, int64_t block, int64_t y,
+                               int64_t x)
+{
+  return (image * block_count(p) + block) * block_floats(p) +
+         ((y + p->top) * p->cols + x + p->left) * p->lanes;
+}
+/* True if the image has no border: its pixels are one run. */
+static inline bool block_is_flat(const block_place *p)
+{
+  return p->rows == p->h && p->cols == p->w;
+}
+
+/* Write the border next to n pixels of a row from x on, if they reach it. */
+void block_border(const block_place *p, float *base, int64_t image, int64_t block, int64_t y,
+                  int64_t x, int64_t n);
+
+/* Process n pixels of a block from (y, x) on, which have just been written: of one row, or, if
+ * block_step is flat, of several. */
+typedef void block_after(void *user, int64_t image, int64_t block, int64_t y, int64_t x, int64_t n);
+
+typedef enum block_kind {
+  BLOCK_CONV,      /* all channels of the input for each of the output; input lanes 16 or 1 */
+  BLOCK_DEPTHWISE, /* channel by channel */
+  BLOCK_MAX,       /* pooling; a NaN wins */
+  BLOCK_SCALE,     /* * scale + shift only */
+  BLOCK_NOTHING,   /* only `after` */
+  BLOCK_ENTER,     /* from contiguous [image][channel][row][column] */
+  BLOCK_LEAVE      /* to that */
+} block_kind;
+
+/* A step; sizes are small enough for their products (the caller checks). */
+typedef struct block_step {
+  block_kind kind;
+  int64_t batch;
+  int64_t kernel[2], stride[2], pad[2], dilation[2]; /* h, w */
+  block_place in, out;
+  const float *from;
+  float *to;
+  /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its
+   * terms (block_offsets).  DEPTHWISE: [block][tap][16]. */
+  const gemm_packed *weight;
+  const int64_t *k_off;
+  const float *taps;
+  /* by channel, with whole panels of the kernels (block_panels); NULL: none */
+  const float *bias, *scale, *shift;
+  bool flat; /* `out` and all that `after` reads and writes is flat */
+  block_after *after; /* or NULL */
+  void *user;
+} block_step;
+
+/* Return the number of channels in whole blocks and panels of any kernel. */
+static inline int64_t block_panels(int64_t n_ch) { return (n_ch + 31) / 32 * 32; }
+/* Fill k_off, in_ch * taps positions. */
+void block_offsets(const block_step *s, int64_t *k_off);
+/* Convert weights [channel][tap] into [block][tap][16]. */
+void block_taps(int64_t n_ch, int64_t n_taps, const float *from, float *to);
+
+rush_status block_run(call_ctx *cx, const block_step *s) RUSH_CHECKED;
+
+#endif

@@ -1,0 +1,31 @@
+/* ops/math/block_int.h -- shared by block.c and block_kernel.c. */
+#ifndef RUSH_OPS_BLOCK_INT_H
+#define RUSH_OPS_BLOCK_INT_H
+
+#include "base/isa.h"
+#include "ops/math/block.h"
+
+/* Rows [y0, y1) of one block of a step's output; in, out: the block's pixel (0, 0). */
+typedef struct block_rows {
+  const block_step *s;
+  const float *in;
+  float *out;
+  int64_t y0, y1;
+  const float *taps, *bias, *scale, *shift; /* of the block; scale NULL: none */
+} block_rows;
+
+ISA_DECLARE(void, block_depthwise, (const block_rows *r));
+ISA_DECLARE(void, block_max, (const block_rows *r));
+ISA_DECLARE(void, block_scale, (const block_rows *r));
+
+/* Copy rows [y0, y1) of n_ch <= 16 planes, h * w apart, to a block, or back.  Lanes that are no
+ * channels become 0. */
+typedef struct block_copy {
+  const block_place *place;
+  int64_t n_ch, y0, y1;
+  float *planes, *block; /* block: its pixel (0, 0) */
+} block_copy;
+ISA_DECLARE(void, block_enter, (const block_copy *c));
+ISA_DECLARE(void, block_leave, (const block_copy *c));
+
+#endif

@@ -1,0 +1,259 @@
+/* ops/math/block_kernel.c -- inner loops over blocks of channels (block.h), compiled once per
+ * instruction set (base/isa.h).  A vector is neighbouring channels of one pixel; a block of 16 is
+ * one, two or four vectors, which are computed one after the other.  Several pixels of a row are
+ * computed together, so that a row's weights are loaded once and sums do not wait for each other.
+ * Each sum is one chain over the kernel's rows and columns, as in conv_kernel.c. */
+#include "ops/math/block_int.h"
+
+#include <math.h>
+#include <string.h>
+
+#if ISA_LEVEL >= ISA_AVX512
+#include "ops/math/turn512.h"
+#elif ISA_LEVEL >= ISA_AVX2
+#include <immintrin.h>
+#endif
+
+#define UNROLL _Pragma("GCC unroll 32")
+#define INLINE static inline __attribute__((always_inline))
+
+#if ISA_LEVEL >= ISA_AVX512
+#define VL 16
+#elif ISA_LEVEL >= ISA_AVX2
+#define VL 8
+#else
+#define VL 4
+#endif
+typedef float vec __attribute__((vector_size(VL * sizeof(float))));
+
+INLINE vec load(const float *p)
+{
+  vec v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+
+INLINE vec fma_of(vec a, vec b, vec c)
+{
+#if ISA_LEVEL >= ISA_AVX512
+  return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif ISA_LEVEL >= ISA_AVX2
+  return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  for (int i = 0; i < VL; i++)
+    c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+#endif
+}
+
+/* Return x where it is more than best or NaN, else best. */
+INLINE vec larger(vec x, vec best)
+{
+#if ISA_LEVEL >= ISA_AVX512
+  const __m512 v = (__m512)x; /* of equal ones and with a NaN, max gives the second operand */
+  return (vec)_mm512_mask_mov_ps(_mm512_max_ps(v, (__m512)best),
+                                 _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
+#elif ISA_LEVEL >= ISA_AVX2
+  const __m256 v = (__m256)x;
+  return (vec)_mm256_blendv_ps(_mm256_max_ps(v, (__m256)best), v,
+                               _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+#else
+  for (int i = 0; i < VL; i++)
+    best[i] = x[i] > best[i] || x[i] != x[i] ? x[i] : best[i];
+  return best;
+#endif
+}
+
+/* -- Depthwise --------------------------------------------------------------------------------- */
+
+/* Compute N pixels of a row.  K > 0: the kernel's columns, without dilation; S: the stride. */
+INLINE void depth_pixels(const block_rows *r, const float *in, float *out, int lane, const int N,
+                         const int K, const int S)
+{
+  const block_step *s = r->s;
+  const int64_t n_rows = s->kernel[0], n_cols = K ? K : s->kernel[1],
+                row = s->dilation[0] * s->in.cols * BLOCK_LANES,
+                col = s->dilation[1] * BLOCK_LANES, step = (S ? S : s->stride[1]) * BLOCK_LANES;
+  const float *w = r->taps + lane;
+  vec acc[8] = {{0}};
+  for (int64_t y = 0; y < n_rows; y++, in += row) {
+    if (K > 0 && S == 1) { /* a column is loaded once for all pixels that read it */
+      vec x[8 + 6], wk[7];
+      UNROLL for (int k = 0; k < K; k++, w += BLOCK_LANES)
+        wk[k] = load(w);
+      UNROLL for (int i = 0; i < N + K - 1; i++)
+        x[i] = load(in + i * BLOCK_LANES);
+      UNROLL for (int k = 0; k < K; k++)
+        UNROLL for (int i = 0; i < N; i++)
+          acc[i] = fma_of(wk[k], x[i + k], acc[i]);
+      continue;
+    }
+    for (int64_t k = 0; k < n_cols; k++, w += BLOCK_LANES) {
+      const vec wk = load(w);
+      UNROLL for (int i = 0; i < N; i++)
+        acc[i] = fma_of(wk, load(in + k * col + i * step), acc[i]);
+    }
+  }
+  const vec bias = load(r->bias + lane);
+  UNROLL for (int i = 0; i < N; i++)
+    acc[i] += bias;
+  if (r->scale) {
+    const vec scale = load(r->scale + lane), shift = load(r->shift + lane);
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] = acc[i] * scale + shift;
+  }
+  UNROLL for (int i = 0; i < N; i++)
+    store(out + i * BLOCK_LANES, acc[i]);
+}
+
+INLINE void depth_rows(const block_rows *r, const int K, const int S)
+{
+  const block_step *s = r->s;
+  const int64_t w = s->out.w, step = s->stride[1] * BLOCK_LANES;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const float *row = r->in + ((y * s->stride[0] - s->pad[0]) * s->in.cols - s->pad[1]) *
+                                 BLOCK_LANES;
+    float *to = r->out + y * s->out.cols * BLOCK_LANES;
+    for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+      int64_t x = 0;
+#if ISA_LEVEL > ISA_PORTABLE
+      for (; x + 7 <= w; x += 7)
+        depth_pixels(r, row + x * step + lane, to + x * BLOCK_LANES + lane, lane, 7, K, S);
+      for (; x + 4 <= w; x += 4)
+        depth_pixels(r, row + x * step + lane, to + x * BLOCK_LANES + lane, lane, 4, K, S);
+#endif
+      for (; x < w; x++)
+        depth_pixels(r, row + x * step + lane, to + x * BLOCK_LANES + lane, lane, 1, K, S);
+    }
+  }
+}
+
+/* Kernels that are common have code of their own, except in portable code, which is kept small. */
+void ISA_NAME(block_depthwise)(const block_rows *r)
+{
+#if ISA_LEVEL > ISA_PORTABLE
+  const block_step *s = r->s;
+  const int64_t k = s->kernel[1], step = s->stride[1];
+  const bool plain = s->dilation[1] == 1;
+  if (plain && k == 3 && step == 1)
+    depth_rows(r, 3, 1);
+  else if (plain && k == 5 && step == 1)
+    depth_rows(r, 5, 1);
+  else if (plain && k == 7 && step == 1)
+    depth_rows(r, 7, 1);
+  else if (plain && k == 3 && step == 2)
+    depth_rows(r, 3, 2);
+  else if (plain && k == 5 && step == 2)
+    depth_rows(r, 5, 2);
+  else
+#endif
+    depth_rows(r, 0, 0);
+}
+
+/* -- Pooling and scaling ----------------------------------------------------------------------- */
+
+/* Return the first element of a window at or after the start of the image, and the end of those
+ * inside. */
+static int64_t clip(int64_t at, int64_t kernel, int64_t dilation, int64_t size, int64_t *end)
+{
+  const int64_t first = at >= 0 ? 0 : (-at + dilation - 1) / dilation,
+                last = at >= size ? 0 : (size - at + dilation - 1) / dilation;
+  *end = last < kernel ? last : kernel;
+  return first;
+}
+
+void ISA_NAME(block_max)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const int64_t top = y * s->stride[0] - s->pad[0];
+    int64_t i_end, k_end;
+    const int64_t i0 = clip(top, s->kernel[0], s->dilation[0], s->in.h, &i_end);
+    for (int64_t x = 0; x < s->out.w; x++) {
+      const int64_t left = x * s->stride[1] - s->pad[1],
+                    k0 = clip(left, s->kernel[1], s->dilation[1], s->in.w, &k_end);
+      float *to = r->out + (y * s->out.cols + x) * BLOCK_LANES;
+      for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+        const float *in = r->in + (top * s->in.cols + left) * BLOCK_LANES + lane;
+        vec best = (vec){0} - INFINITY;
+        for (int64_t i = i0; i < i_end; i++)
+          for (int64_t k = k0; k < k_end; k++)
+            best = larger(load(in + (i * s->dilation[0] * s->in.cols + k * s->dilation[1]) *
+                                      BLOCK_LANES),
+                          best);
+        store(to + lane, best);
+      }
+    }
+  }
+}
+
+void ISA_NAME(block_scale)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const float *in = r->in + y * s->in.cols * BLOCK_LANES;
+    float *out = r->out + y * s->out.cols * BLOCK_LANES;
+    for (int64_t x = 0; x < s->out.w; x++)
+      for (int lane = 0; lane < BLOCK_LANES; lane += VL)
+        store(out + x * BLOCK_LANES + lane,
+              load(in + x * BLOCK_LANES + lane) * load(r->scale + lane) + load(r->shift + lane));
+  }
+}
+
+/* -- Other layouts ----------------------------------------------------------------------------- */
+
+#if ISA_LEVEL >= ISA_AVX512
+/* Copy n <= 16 pixels of n_ch planes to a block, or back. */
+INLINE void turn_pixels(const block_copy *c, float *planes, int64_t plane, float *block, int64_t n,
+                        bool enters)
+{
+  const __mmask16 m = (__mmask16)((1u << n) - 1);
+  __m512 r[16];
+  UNROLL for (int i = 0; i < 16; i++)
+    r[i] = enters ? _mm512_maskz_loadu_ps(i < c->n_ch ? m : (__mmask16)0,
+                                          planes + (i < c->n_ch ? i * plane : 0))
+                  : _mm512_maskz_loadu_ps(i < n ? (__mmask16)0xffff : (__mmask16)0,
+                                          block + (i < n ? i * BLOCK_LANES : 0));
+  turn16(r);
+  UNROLL for (int i = 0; i < 16; i++)
+    if (i < (enters ? n : c->n_ch)) {
+      if (enters)
+        _mm512_storeu_ps(block + i * BLOCK_LANES, r[i]);
+      else
+        _mm512_mask_storeu_ps(planes + i * plane, m, r[i]);
+    }
+}
+#else
+INLINE void turn_pixels(const block_copy *c, float *planes, int64_t plane, float *block, int64_t n,
+                        bool enters)
+{
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t l = 0; l < (enters ? BLOCK_LANES : c->n_ch); l++)
+      if (enters)
+        block[i * BLOCK_LANES + l] = l < c->n_ch ? planes[l * plane + i] : 0.0f;
+      else
+        planes[l * plane + i] = block[i * BLOCK_LANES + l];
+}
+#endif
+
+INLINE void copy_rows(const block_copy *c, const bool enters)
+{
+  const block_place *p = c->place;
+  const bool whole = p->cols == p->w; /* rows are one run */
+  const int64_t w = whole ? (c->y1 - c->y0) * p->w : p->w;
+  for (int64_t y = c->y0; y < (whole ? c->y0 + 1 : c->y1); y++) {
+    float *planes = c->planes + y * p->w, *block = c->block + y * p->cols * p->lanes;
+    if (p->lanes == 1) {
+      memcpy(enters ? block : planes, enters ? planes : block, (size_t)w * sizeof(float));
+      continue;
+    }
+    for (int64_t x = 0; x < w; x += 16)
+      turn_pixels(c, planes + x, p->h * p->w, block + x * BLOCK_LANES, w - x < 16 ? w - x : 16,
+                  enters);
+  }
+}
+
+void ISA_NAME(block_enter)(const block_copy *c) { copy_rows(c, true); }
+void ISA_NAME(block_leave)(const block_copy *c) { copy_rows(c, false); }

@@ -1,0 +1,269 @@
+"""Convolution networks that run in blocks of channels give the bits of their operators one by one,
+on every instruction set and with any number of threads (src/compile/region.h)."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+
+class Residual(nn.Module):
+    """A bottleneck whose shortcut is read twice, with a strided one behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 20, 7, 2, 3, bias=False)
+        self.n0 = nn.BatchNorm2d(20)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.a, self.c = nn.Conv2d(20, 33, 1), nn.Conv2d(33, 20, 1)
+        self.b = nn.Conv2d(33, 33, 3, 1, 1)
+        self.na, self.nb = nn.BatchNorm2d(33), nn.BatchNorm2d(33, affine=False)
+        self.d = nn.Conv2d(20, 48, 3, 2, 1)
+        self.e = nn.Conv2d(20, 48, 1, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.pool(functional.relu(self.n0(self.stem(x))))
+        y = functional.relu(self.na(self.a(x)))
+        y = functional.relu(self.nb(self.b(y)))
+        x = functional.relu(self.c(y) + x)
+        return functional.relu(self.d(x) + self.e(x)), x
+
+
+class Mobile(nn.Module):
+    """Depthwise convolutions of several kernels, activations in formulas."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.n = nn.Conv2d(5, 40, 3, 2, 1, bias=False), nn.BatchNorm2d(40)
+        self.d3 = nn.Conv2d(40, 40, 3, 1, 1, groups=40, bias=False)
+        self.d5 = nn.Conv2d(40, 40, 5, 2, 2, groups=40)
+        self.d7 = nn.Conv2d(40, 40, 7, 1, 3, groups=40)
+        self.dd = nn.Conv2d(40, 40, 3, 1, 2, dilation=2, groups=40)
+        self.dw = nn.Conv2d(40, 40, (1, 5), (1, 3), (0, 1), groups=40)
+        self.p = nn.Conv2d(40, 24, 1, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.hardswish(self.n(self.a(x)))
+        x = functional.relu6(self.d3(x))
+        y = functional.silu(self.d5(x))
+        y = self.dd(self.d7(y)) * torch.sigmoid(y)
+        return self.p(functional.hardsigmoid(self.dw(y)))
+
+
+class Odd(nn.Module):
+    """What is at a region's border: several results, norms and chains on their own, long sums."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n0, self.n1 = nn.BatchNorm2d(6), nn.BatchNorm2d(90)
+        self.a = nn.Conv2d(6, 90, 3, 1, 1, dilation=1)
+        self.b = nn.Conv2d(90, 17, 3, 1, 2, dilation=2)
+        self.one = nn.Conv2d(1, 3, 3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        z = functional.leaky_relu(self.n0(x) * 2.0 - 1.0, 0.3)
+        y = self.a(z)
+        w = self.n1(y)
+        y = torch.max_pool2d(functional.relu(y) - w, [2, 2], ceil_mode=True)
+        return self.b(y), torch.exp(w) + y.mean(), self.one(x[:, :1] * 0.0 - 0.0)
+
+
+class Line(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.n = nn.Conv1d(1, 64, 10, 5), nn.BatchNorm1d(64)
+        self.b = nn.Conv1d(64, 30, 3, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.b(functional.relu(self.n(self.a(x)))))
+
+
+NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "residual": (Residual, (2, 3, 61, 67)),
+    "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
+    "mobile": (Mobile, (1, 5, 47, 60)),
+    "odd": (Odd, (3, 6, 9, 31)),
+    "line": (Line, (2, 1, 400)),
+}
+
+
+def network(name: str) -> tuple[Any, Any]:
+    torch.manual_seed(len(name))
+    made, sizes = NETWORKS[name]
+    net = made().eval()
+    for part in net.modules():
+        if isinstance(part, (nn.BatchNorm2d, nn.BatchNorm1d)):
+            part.running_mean.uniform_(-0.5, 0.5)
+            part.running_var.uniform_(0.3, 2.0)
+            if part.affine:
+                nn.init.uniform_(part.weight, 0.5, 2.0)
+                nn.init.uniform_(part.bias, -0.5, 0.5)
+    return net, torch.randn(sizes)
+
+
+def flat(out: Any) -> list[Any]:
+    return list(out) if isinstance(out, tuple) else [out]
+
+
+def same(got: Any, want: Any) -> bool:
+    return all(
+        g.shape == w.shape
+        and torch.equal(g.view(torch.int32), w.view(torch.int32))  # zeros have signs
+        for g, w in zip(flat(got), flat(want), strict=True)
+    )
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Iterator[None]:
+    threads = rushlight.get_num_threads()
+    with torch.no_grad():
+        yield
+    rushlight.set_num_threads(threads)
+    rushlight.set_cpu("native")
+    rushlight.set_executor("profiling")
+
+
+class Loaded:
+    """A module whose calls are an executor's; the setting is the process's."""
+
+    def __init__(self, path: pathlib.Path, executor: str) -> None:
+        self.executor, self.module = executor, rushlight.load(str(path))
+
+    def __call__(self, *args: Any) -> Any:
+        rushlight.set_executor(self.executor)
+        return self.module(*args)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
+    net, x = network(name)
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    with_grad = net(x)
+    for cpu in ("avx512", "avx2", "portable"):
+        rushlight.set_cpu(cpu)
+        if rushlight.get_cpu() != cpu:
+            continue
+        for threads in (1, 2, 8):
+            rushlight.set_num_threads(threads)
+            want = Loaded(path, "simple")(x)
+            ours = Loaded(path, "profiling")
+            for call in range(4):
+                assert same(ours(x), want), (cpu, threads, call)
+            for g, w in zip(flat(want), flat(with_grad), strict=True):
+                torch.testing.assert_close(g, w, rtol=1e-4, atol=1e-4)
+            before = rushlight.compile_counters()
+            ours(x)
+            after = rushlight.compile_counters()
+            if cpu != "portable":
+                assert after["group_calls"] > before["group_calls"], cpu
+                assert after["interpreted"] == before["interpreted"], cpu
+            if threads == 1 and cpu == "avx512":
+                first = want
+            elif cpu != "portable":
+                assert same(want, first)
+
+
+def test_writes_are_seen(tmp_path: pathlib.Path) -> None:
+    """Weights are packed, statistics are not; both may change."""
+    net, x = network("residual")
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for _ in range(4):
+        assert same(ours(x), plain(x))
+    for change in ("a.weight", "n0.running_var", "nb.running_mean", "na.bias", "c.bias"):
+        before = ours(x)
+        for one in (ours, plain):
+            at = one.module
+            *owners, attr = change.split(".")
+            for owner in owners:
+                at = getattr(at, owner)
+            getattr(at, attr).mul_(1.5).add_(0.25)
+        for _ in range(3):
+            now = ours(x)
+            assert same(now, plain(x)), change
+            assert not same(now, before), change
+
+
+def test_other_arguments(tmp_path: pathlib.Path) -> None:
+    net, x = network("residual")
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    arguments = [
+        x,
+        x.to(memory_format=torch.channels_last),
+        x[:1],
+        torch.cat([x, x]),
+        x.transpose(2, 3),
+        x * float("nan"),
+        x * float("inf"),
+        x * 1e-38,
+    ]
+    for a in arguments + arguments:
+        for _ in range(3):
+            got, want = ours(a), plain(a)
+            for g, w in zip(got, want, strict=True):
+                assert g.stride() == w.stride()
+                torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["residual", "mobile", "line"])
+def test_any_number_of_images(name: str, tmp_path: pathlib.Path) -> None:
+    """The second batch widens the plan; its regions take any number of images."""
+    net, x = network(name)
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for batch in (1, 1, 3, 2, 7, 1, 4):
+        images = torch.randn(batch, *x.shape[1:])
+        for _ in range(2):
+            assert same(ours(images), plain(images)), batch
+    before = rushlight.compile_counters()
+    ours(torch.randn(5, *x.shape[1:]))
+    after = rushlight.compile_counters()
+    assert after["group_calls"] > before["group_calls"]
+    assert after["interpreted"] == before["interpreted"]
+    assert "rushlight::region" in str(ours.module.graph_for(torch.randn(6, *x.shape[1:])))
+
+
+class Sum(nn.Module):
+    """Two images of an unknown number each, which may differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return functional.relu(self.a(x) + y)
+
+
+def test_images_of_several_batches(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.pt"
+    torch.jit.script(Sum().eval()).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for n, m in ((2, 2), (2, 2), (3, 3), (4, 4), (4, 1), (1, 4), (5, 5), (1, 1), (3, 1)):
+        x, y = torch.randn(n, 3, 9, 9), torch.randn(m, 8, 7, 7)
+        for _ in range(2):
+            assert same(ours(x, y), plain(x, y)), (n, m)
+
+
+def test_it_is_seen(command: str, tmp_path: pathlib.Path) -> None:
+    net, _ = network("mobile")
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", "randn(1,5,47,60)"], capture_output=True, text=True
+    )
+    assert out.returncode == 0 and "rushlight::region" in out.stdout, out.stderr
