@@ -816,13 +816,46 @@ typedef struct rush_export_dim {
   int dim;          /* 0 is the first */
   const char *name; /* dimensions of one name are equal; NULL: Dim.AUTO, what the program needs */
   int64_t least, most; /* the sizes that are accepted; most INT64_MAX: no bound */
+  /* The size is factor*n + offset, where n is the size called `name`, of which least and most
+   * are the bounds; factor 0: it is n. */
+  int64_t factor, offset;
+  uint32_t symbol; /* s77 is 78; 0: numbered in order */
+  bool is_dynamic; /* Dim.DYNAMIC: no name, but an error if the program works for one size only */
 } rush_export_dim;
+
+/* How the arguments and results of a program are nested, if the method takes and returns their
+ * leaves: the program takes and returns what is described here.  All texts are borrowed. */
+typedef struct rush_export_structure {
+  size_t struct_bytes;
+  /* trees as torch.utils._pytree writes them as JSON: of (args, kwargs), and of the result, whose
+   * leaves the method returns as a tuple */
+  const char *in_spec, *out_spec;
+  const char *const *arg_names; /* of the parameters that are given */
+  size_t n_arg_names;
+  /* of each argument of the method: its placeholder ("x_0"), and what it is in conditions
+   * ("L['x'][0]"), which rush_export_dim.input repeats */
+  const char *const *names, *const *texts;
+  size_t n_leaves;
+  const char *const *temporary; /* buffers that are not part of the state dict */
+  size_t n_temporary;
+  const rush_value *sample_args; /* the example as the user gave it; NULL: it is not kept */
+  size_t n_sample_args;
+  const rush_named_value *sample_named;
+  size_t n_sample_named;
+} rush_export_structure;
+#define RUSH_EXPORT_STRUCTURE_INIT                                                         \
+  {                                                                                        \
+    sizeof(rush_export_structure), NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, 0,   \
+      NULL, 0                                                                              \
+  }
+
 typedef struct rush_export_options {
   size_t struct_bytes;
   const rush_export_dim *dims;
   size_t n_dims;
+  const rush_export_structure *structure; /* NULL: as the method's own arguments are */
 } rush_export_options;
-#define RUSH_EXPORT_OPTIONS_INIT {sizeof(rush_export_options), NULL, 0}
+#define RUSH_EXPORT_OPTIONS_INIT {sizeof(rush_export_options), NULL, 0, NULL}
 
 /* Make an exported program (torch.export) of a call of a method of a TorchScript module: of what
  * the method (NULL: "forward") does with arguments like these.  Nothing is computed.  Sizes are

@@ -324,6 +324,8 @@ RUSH_API rush_status rush_recorder_set_name(rush_recorder *r, uint32_t value, co
                                             rush_error *err) RUSH_CHECKED;
 /* Skip n value numbers, for values that PyTorch's tracer has and the host did not record. */
 RUSH_API void rush_recorder_skip(rush_recorder *r, uint32_t n);
+/* Keep nodes whose results nothing uses when the trace ends, as torch.export does. */
+RUSH_API void rush_recorder_keep_unused(rush_recorder *r);
 /* Begin a call of the submodule at `path`, which becomes a method, or (NULL) a task. */
 RUSH_API rush_status rush_recorder_open(rush_recorder *r, const char *path,
                                         rush_error *err) RUSH_CHECKED;

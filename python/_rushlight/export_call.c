@@ -2,8 +2,8 @@
  * that may vary, to rush_module_export. */
 #include "export.h"
 
-/* Read (input or None, dimension, name or None, least, most or None) tuples; texts are borrowed
- * from them.  Returns new items, or NULL with an exception set. */
+/* Read (input or None, dimension, name or None, least, most, factor, offset, symbol, is dynamic)
+ * tuples; texts are borrowed from them.  Returns new items, or NULL with an exception set. */
 static rush_export_dim *read_dims(PyObject *list, size_t *n)
 {
   const Py_ssize_t count = PyList_Size(list);
@@ -12,15 +12,21 @@ static rush_export_dim *read_dims(PyObject *list, size_t *n)
   if (count >= 0 && !dims)
     PyErr_NoMemory();
   for (Py_ssize_t i = 0; dims && i < count; i++) {
-    long long least, most;
+    long long least, most, factor, offset;
+    unsigned symbol;
+    int is_dynamic;
     rush_export_dim *d = &dims[i];
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "zizLL", &d->input, &d->dim, &d->name, &least,
-                          &most)) {
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "zizLLLLIp", &d->input, &d->dim, &d->name,
+                          &least, &most, &factor, &offset, &symbol, &is_dynamic)) {
       PyMem_Free(dims);
       return NULL;
     }
     d->least = least;
     d->most = most;
+    d->factor = factor;
+    d->offset = offset;
+    d->symbol = symbol;
+    d->is_dynamic = is_dynamic;
   }
   *n = dims ? (size_t)count : 0;
   return dims;
@@ -64,12 +70,85 @@ static int read_values(py_call *call, PyObject *args, PyObject *kwargs, values *
   return 0;
 }
 
-/* export_call(module, method, args, kwargs, dimensions): a module that is an exported program. */
+/* -- Structure --------------------------------------------------------------------------------- */
+
+/* Read a list of texts, which are borrowed from it: new (PyMem_Free), or NULL with an exception. */
+static const char **read_texts(PyObject *list, size_t *n)
+{
+  const Py_ssize_t count = PyList_Size(list);
+  const char **texts = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof *texts);
+
+  if (count >= 0 && !texts)
+    PyErr_NoMemory();
+  for (Py_ssize_t i = 0; texts && i < count; i++)
+    if (!(texts[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i)))) {
+      PyMem_Free(texts);
+      return NULL;
+    }
+  *n = texts ? (size_t)count : 0;
+  return texts;
+}
+
+typedef struct tree {
+  rush_export_structure s;
+  const char **texts[4]; /* arg_names, names, texts, temporary: new */
+  values samples;
+} tree;
+
+static void free_tree(tree *t)
+{
+  for (int i = 0; i < 4; i++)
+    PyMem_Free(t->texts[i]);
+  free_values(&t->samples);
+}
+
+/* Read (in_spec, out_spec, arg_names, names, texts, temporary, args or None, kwargs or None). */
+static int read_tree(py_call *call, PyObject *tuple, tree *t)
+{
+  size_t n[4] = {0};
+  PyObject *lists[4], *args, *kwargs;
+
+  if (!PyArg_ParseTuple(tuple, "ssO!O!O!O!OO", &t->s.in_spec, &t->s.out_spec, &PyList_Type,
+                        &lists[0], &PyList_Type, &lists[1], &PyList_Type, &lists[2],
+                        &PyList_Type, &lists[3], &args, &kwargs))
+    return -1;
+  for (int i = 0; i < 4; i++)
+    if (!(t->texts[i] = read_texts(lists[i], &n[i])))
+      return -1;
+  if (n[1] != n[2]) {
+    PyErr_SetString(PyExc_ValueError, "a name and a text are needed for each leaf");
+    return -1;
+  }
+  t->s.arg_names = t->texts[0];
+  t->s.names = t->texts[1];
+  t->s.texts = t->texts[2];
+  t->s.temporary = t->texts[3];
+  t->s.n_arg_names = n[0];
+  t->s.n_leaves = n[1];
+  t->s.n_temporary = n[3];
+  if (args == Py_None)
+    return 0;
+  if (!PyTuple_Check(args) || !PyDict_Check(kwargs)) {
+    PyErr_SetString(PyExc_TypeError, "the example is a tuple and a dict");
+    return -1;
+  }
+  if (read_values(call, args, kwargs, &t->samples) < 0)
+    return -1;
+  t->s.sample_args = t->samples.args;
+  t->s.n_sample_args = t->samples.n_args;
+  t->s.sample_named = t->samples.named;
+  t->s.n_sample_named = t->samples.n_named;
+  return 0;
+}
+
+/* export_call(module, method, args, kwargs, dimensions, structure or None): a module that is an
+ * exported program. */
 PyObject *py_export_call(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
   rush_export_options options = RUSH_EXPORT_OPTIONS_INIT;
-  PyObject *module, *given, *named, *list, *out = NULL;
+  PyObject *module, *given, *named, *list, *structure, *out = NULL;
+  tree t = {.s = RUSH_EXPORT_STRUCTURE_INIT};
   rush_error err = RUSH_ERROR_INIT;
   py_call call = {.state = st};
   rush_module *made = NULL;
@@ -77,12 +156,14 @@ PyObject *py_export_call(PyObject *m, PyObject *args)
   const char *method;
   values v = {0};
 
-  if (!PyArg_ParseTuple(args, "O!sO!O!O!", st->module_type, &module, &method, &PyTuple_Type, &given,
-                        &PyDict_Type, &named, &PyList_Type, &list) ||
+  if (!PyArg_ParseTuple(args, "O!sO!O!O!O", st->module_type, &module, &method, &PyTuple_Type,
+                        &given, &PyDict_Type, &named, &PyList_Type, &list, &structure) ||
       !(dims = read_dims(list, &options.n_dims)))
     return NULL;
   options.dims = dims;
-  if (read_values(&call, given, named, &v) == 0) {
+  options.structure = structure == Py_None ? NULL : &t.s;
+  if (read_values(&call, given, named, &v) == 0 &&
+      (structure == Py_None || read_tree(&call, structure, &t) == 0)) {
     rush_status status;
     Py_BEGIN_ALLOW_THREADS
     status = rush_module_export(((py_module *)module)->module, method, v.args, v.n_args, v.named,
@@ -93,6 +174,7 @@ PyObject *py_export_call(PyObject *m, PyObject *args)
     else
       out = py_module_wrap_steal(st, made);
   }
+  free_tree(&t);
   free_values(&v);
   PyMem_Free(dims);
   py_call_end(&call);

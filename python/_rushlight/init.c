@@ -409,7 +409,8 @@ static PyMethodDef functions[] = {
   {"load_exported", py_load_exported, METH_VARARGS,
    "load_exported(path or bytes, check_full, copy, program or None): an ExportedProgram"},
   {"export_call", py_export_call, METH_VARARGS,
-   "export_call(module, method, args, kwargs, dimensions): an exported program as a module"},
+   "export_call(module, method, args, kwargs, dimensions, structure): an exported program as a "
+   "module"},
   {"exported_of", py_exported_of, METH_O, "exported_of(module): the ExportedProgram that it is"},
   {"compile", py_compile, METH_VARARGS, "compile(text, name, first_line): TorchScript from a text"},
   {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},

@@ -196,6 +196,13 @@ static PyObject *recorder_skip(PyObject *self, PyObject *n)
   Py_RETURN_NONE;
 }
 
+static PyObject *recorder_keep_unused(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  rush_recorder_keep_unused(R(self));
+  Py_RETURN_NONE;
+}
+
 static PyObject *recorder_open(PyObject *self, PyObject *args)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -270,6 +277,7 @@ static PyMethodDef recorder_methods[] = {
    "a node's values"},
   {"set_name", recorder_set_name, METH_VARARGS, "set_name(value, name)"},
   {"skip", recorder_skip, METH_O, "skip(n): leave out n numbers of values"},
+  {"keep_unused", recorder_keep_unused, METH_NOARGS, "keep nodes whose results nothing uses"},
   {"open", recorder_open, METH_VARARGS, "open(path): a call of a submodule, or a task"},
   {"close", recorder_close, METH_VARARGS, "close(result=0): its end; the future of a task"},
   {"finish", recorder_finish, METH_O, "finish(output): how many functions there are"},

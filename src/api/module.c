@@ -380,9 +380,31 @@ static rush_status read_export_dims(call_ctx *cx, const rush_export_options *o, 
     return call_nomem(cx);
   for (size_t i = 0; i < o->n_dims; i++) {
     const rush_export_dim *d = &o->dims[i];
-    (*out)[i] = (capture_dim){d->input, d->dim, d->name, d->least, d->most};
+    (*out)[i] = (capture_dim){d->input,  d->dim,    d->name,   d->least,     d->most,
+                              d->factor, d->offset, d->symbol, d->is_dynamic};
   }
   return RUSH_OK;
+}
+
+/* Keep the example: what the structure has, or the arguments themselves. */
+static rush_status set_samples(call_ctx *cx, module *made, const call_job *j,
+                               const named_arg *kwargs, const rush_export_structure *given)
+{
+  call_job own = {.named = given ? given->sample_named : NULL,
+                  .n_named = given ? given->n_sample_named : 0};
+  named_arg few[16], *names = NULL;
+
+  if (!given)
+    return module_set_samples(cx, made, j->args, (uint32_t)j->n_args, kwargs,
+                              (uint32_t)j->n_named);
+  if (!given->sample_args)
+    return RUSH_OK;
+  TRY(read_named(cx, &own, few, COUNT_OF(few), &names));
+  const rush_status st =
+    module_set_samples(cx, made, given->sample_args, (uint32_t)given->n_sample_args, names,
+                       (uint32_t)given->n_sample_named);
+  free_named(cx, &own, few, names);
+  return st;
 }
 
 rush_status rush_export_parse(rush_module *weights, const char *text, size_t n_bytes,
@@ -401,6 +423,7 @@ rush_status rush_module_export(rush_module *m, const char *method, const rush_va
 {
   call_job j = {m, m->object, method ? method : "forward", args, n_args, named, n_named};
   rush_export_options o = RUSH_EXPORT_OPTIONS_INIT;
+  rush_export_structure tree = RUSH_EXPORT_STRUCTURE_INIT;
   named_arg few[16], *kwargs = NULL;
   capture_dim *dims = NULL;
   call_ctx cx;
@@ -408,15 +431,22 @@ rush_status rush_module_export(rush_module *m, const char *method, const rush_va
   TRY(api_begin(&cx, m->ctx, err));
   if (options)
     TRY(API_READ(err, rush_export_options, options, &o));
+  if (o.structure)
+    TRY(API_READ(err, rush_export_structure, o.structure, &tree));
+  const capture_structure structure = {tree.in_spec,     tree.out_spec, tree.arg_names,
+                                       tree.names,       tree.texts,    tree.temporary,
+                                       tree.n_arg_names, tree.n_leaves, tree.n_temporary};
   TRY(read_named(&cx, &j, few, COUNT_OF(few), &kwargs));
   rush_status st = read_export_dims(&cx, &o, &dims);
   if (st == RUSH_OK) {
-    const capture_options all = {.dims = dims, .n_dims = (uint32_t)o.n_dims};
+    const capture_options all = {.dims = dims,
+                                 .n_dims = (uint32_t)o.n_dims,
+                                 .structure = o.structure ? &structure : NULL};
     module *made = NULL;
     st = module_export(&cx, m, j.method, args, (uint32_t)n_args, kwargs, (uint32_t)n_named, &all,
                        &made);
     if (st == RUSH_OK)
-      st = module_set_samples(&cx, made, args, (uint32_t)n_args, kwargs, (uint32_t)n_named);
+      st = set_samples(&cx, made, &j, kwargs, o.structure ? &tree : NULL);
     if (st == RUSH_OK)
       *out = made;
     else

@@ -191,6 +191,8 @@ rush_status rush_recorder_set_name(rush_recorder *r, uint32_t value, const char 
 
 void rush_recorder_skip(rush_recorder *r, uint32_t n) { recorder_skip(recorder_in(r), n); }
 
+void rush_recorder_keep_unused(rush_recorder *r) { recorder_keep_unused(recorder_in(r)); }
+
 static void open_frame(session *s, record_job *j) { recorder_open(s, j->r, j->text); }
 
 rush_status rush_recorder_open(rush_recorder *r, const char *path, rush_error *err)

@@ -196,7 +196,8 @@ static const capture_dim *dim_of(capture *c, const char *text, int dim, int64_t 
     const capture_dim *d = &c->options->dims[i];
     if (d->dim != dim)
       continue;
-    if (d->input && is_input(text, d->input)) {
+    if (d->input && (c->options->structure ? strcmp(text, d->input) == 0
+                                           : is_input(text, d->input))) {
       c->found[i] = 1;
       return d;
     }
@@ -219,34 +220,60 @@ static void check_found(const capture *c)
   }
 }
 
-/* Return the size of an input's dimension: a new symbol, or that of an equal name. */
-static symint symbol_for(capture *c, const capture_dim *d, int64_t size, fx_node *n,
-                         const char *text)
+/* Refuse an example that is outside of what its dimension may be. */
+static void check_example(capture *c, const capture_dim *d, int64_t size, const char *where)
 {
-  const char *where = capture_text(c, session_printf(c->s, "%s.size()[%d]", text, d->dim));
-  symint e = NULL;
+  const int64_t factor = d->factor ? d->factor : 1, n = (size - d->offset) / factor;
 
-  if (size < 2 || size < d->least || size > d->most)
+  if (n * factor + d->offset != size)
+    session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
+                        "%s is %lld in the example, which is not %lld*%s + %lld", where,
+                        (long long)size, (long long)factor, d->name, (long long)d->offset);
+  if ((d->dim >= 0 && size < 2) || n < d->least || n > d->most)
     session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
                         "%s varies, but is %lld in the example: a size of at least 2 in the range "
                         "[%lld, %lld] is needed there",
                         where, (long long)size, (long long)d->least, (long long)d->most);
-  for (uint32_t i = 0; i < c->n_symbols && !e && d->name; i++) {
+}
+
+/* Return the symbol of a name that another dimension has already, or NULL. */
+static symint known_symbol(capture *c, const capture_dim *d, int64_t n, const char *where)
+{
+  for (uint32_t i = 0; i < c->n_symbols && d->name; i++) {
     const capture_symbol *y = &c->symbols[i];
     if (!y->dim || !y->dim->name || strcmp(y->dim->name, d->name) != 0)
       continue;
-    if (y->atom->hint != size)
+    if (y->atom->hint != n)
       session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
                           "%s and %s are to be equal ('%s'), but are %lld and %lld in the example",
-                          y->text, where, d->name, (long long)y->atom->hint, (long long)size);
-    e = sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
+                          y->text, where, d->name, (long long)y->atom->hint, (long long)n);
+    return sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
   }
+  return NULL;
+}
+
+/* Return the size of an input's dimension, or an input that is an int (dimension -1): of a new
+ * symbol, or that of an equal name. */
+static symint symbol_for(capture *c, const capture_dim *d, int64_t size, fx_node *n,
+                         const char *text)
+{
+  const char *where = capture_text(c, d->dim < 0 ? text
+                                                 : session_printf(c->s, "%s.size()[%d]", text,
+                                                                  d->dim));
+  const int64_t factor = d->factor ? d->factor : 1, root = (size - d->offset) / factor;
+  const int64_t least = d->dim >= 0 && d->least < 2 ? 2 : d->least;
+  sym_env *env = c->env;
+
+  check_example(c, d, size, where);
+  symint e = known_symbol(c, d, root, where);
   if (!e) {
-    e = sym_new(c->env, size, d->least > 2 ? d->least : 2);
+    e = sym_new(env, root, least <= root ? least : root);
     e->terms[0].atoms[0]->hi = d->most == CAPTURE_AUTO_RANGE ? SYM_INF : d->most;
+    if (d->symbol)
+      e->terms[0].atoms[0]->number = d->symbol - 1;
   }
   capture_symbol_add(c, e, d, n, d->dim, where);
-  return e;
+  return sym_add(env, sym_mul(env, sym_const(env, factor), e), sym_const(env, d->offset));
 }
 
 /* Strides of a tensor whose sizes vary follow from the sizes that they are products of. */
@@ -291,15 +318,37 @@ static rush_value add_tensor_input(capture *c, const rush_tensor *t, fx_node *n,
   return capture_tensor_new(c, n, &f, requires_grad);
 }
 
+/* Make the placeholder of an int that varies. */
+static rush_value add_int_input(capture *c, const capture_dim *d, int64_t i, fx_node *n,
+                                const char *text)
+{
+  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
+  fx_val *val = session_alloc_in(c->s, c->mem, sizeof *val);
+  const symint e = symbol_for(c, d, i, n, text);
+
+  capture_describe(c, number, e);
+  *val = (fx_val){.kind = FX_VAL_INT, .as.number = number};
+  n->val = val;
+  add_input(c, n, (exported_arg){.kind = ARG_SYM_INT, .name = n->name});
+  session_table_put(c->s, c->number_nodes, address_key(e), n);
+  return capture_int(c, e);
+}
+
 /* Make the placeholder of a leaf; its value in the capture goes to the next of c->leaves. */
 static void input_leaf(capture *c, rush_value v, const char *name, const char *text)
 {
   fx_node *n = fx_node_new(c->s, c->g, FX_PLACEHOLDER, name, name);
+  const capture_dim *d = v.tag == RUSH_TAG_INT ? dim_of(c, text, -1, v.as.i) : NULL;
 
   n->target = n->name;
   GROW(c->s, c->leaves, c->n_leaves, c->cap_leaves, 16);
   if (v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
     const rush_value made = add_tensor_input(c, v.as.tensor, n, text);
+    c->leaves[c->n_leaves++] = made;
+    return;
+  }
+  if (d) {
+    const rush_value made = add_int_input(c, d, v.as.i, n, text);
     c->leaves[c->n_leaves++] = made;
     return;
   }
@@ -359,10 +408,32 @@ static str keep_spec(capture *c, text_buf *spec)
   return str_of(capture_text(c, session_take_text(c->s, spec)));
 }
 
+/* Add arguments that are leaves of a structure that the caller describes. */
+static void add_leaves(capture *c, exported_call_entry *root, const capture_structure *tree,
+                       const rush_value *args, uint32_t n_args)
+{
+  if (n_args != tree->n_leaves)
+    session_fail_status(c->s, RUSH_EARGUMENT, NULL, NULL,
+                        "%u arguments are given, and %zu described", n_args, tree->n_leaves);
+  root->arg_names = session_alloc_in(c->s, c->mem, (tree->n_arg_names + 1) * sizeof(char *));
+  for (size_t i = 0; i < tree->n_arg_names; i++)
+    root->arg_names[root->n_arg_names++] = capture_text(c, tree->arg_names[i]);
+  for (uint32_t i = 0; i < n_args; i++)
+    input_leaf(c, args[i], tree->names[i], capture_text(c, tree->texts[i]));
+  root->in_spec = str_of(capture_text(c, tree->in_spec));
+  check_found(c);
+}
+
 static void add_inputs(capture *c, exported_call_entry *root, const function *f,
                        const rush_value *args, uint32_t n_args)
 {
+  const uint32_t first = function_takes_self(f);
   text_buf *spec = session_text(c->s);
+
+  if (c->options->structure) {
+    add_leaves(c, root, c->options->structure, args + first, n_args - first);
+    return;
+  }
 
   root->arg_names = session_alloc_in(c->s, c->mem, ((size_t)n_args + 1) * sizeof(char *));
   for (uint32_t i = function_takes_self(f); i < n_args; i++)
@@ -389,6 +460,10 @@ static rush_value *captured_arguments(capture *c, const function *f, const rush_
 
   for (uint32_t i = 0; i < n_args; i++)
     out[i] = capture_own_copy(c, args[i]);
+  if (c->options->structure) {
+    memcpy(out + function_takes_self(f), c->leaves, c->n_leaves * sizeof *out);
+    return out;
+  }
   for (int given = CAPTURE_BY_POSITION; given <= CAPTURE_BY_NAME; given++)
     for (uint32_t i = function_takes_self(f); i < n_args; i++)
       if (c->options->given ? (int)c->options->given[i] == given : given == CAPTURE_BY_POSITION)
@@ -464,7 +539,9 @@ static void add_outputs(capture *c, exported_call_entry *root, rush_value result
   text_puts(spec, "[1, ");
   visit_tree(c, spec, result, "", "", output_leaf);
   text_puts(spec, "]");
-  root->out_spec = keep_spec(c, spec);
+  root->out_spec =
+    c->options->structure ? str_of(capture_text(c, c->options->structure->out_spec))
+                          : keep_spec(c, spec);
   fx_arg *items = session_alloc_in(c->s, c->mem, ((size_t)c->n_outputs + 1) * sizeof *items);
   if (c->n_outputs)
     memcpy(items, c->returned, c->n_outputs * sizeof *items);
@@ -472,6 +549,36 @@ static void add_outputs(capture *c, exported_call_entry *root, rush_value result
   fx_node *out = fx_node_new(c->s, c->g, FX_OUTPUT, "output", "output");
   out->args = all;
   out->n_args = 1;
+}
+
+/* -- Numbers that nothing uses ---------------------------------------------------------------- */
+
+static void drop_use(void *unused, fx_node *n)
+{
+  (void)unused;
+  n->n_users -= n->n_users != 0;
+}
+
+/* Remove nodes that compute numbers from sizes and that nothing uses, as torch.export does; others
+ * stay. */
+static void drop_numbers(capture *c, fx_graph *g)
+{
+  fx_node *before;
+
+  session_enter(c->s);
+  for (fx_node *n = g->last; n; n = before) {
+    const bool is_number = n->val && (n->val->kind == FX_VAL_INT || n->val->kind == FX_VAL_FLOAT ||
+                                      n->val->kind == FX_VAL_BOOL);
+    before = n->prev;
+    if (n->op != FX_CALL_FUNCTION || !is_number || n->n_users ||
+        strcmp(n->target, "torch.ops.aten.item.default") == 0)
+      continue;
+    fx_node_inputs(c->s, n, drop_use, NULL);
+    fx_node_unlink(n);
+  }
+  for (uint32_t i = 0; i < g->n_subgraphs; i++)
+    drop_numbers(c, g->subgraphs[i].graph);
+  session_leave(c->s);
 }
 
 /* -- The program ------------------------------------------------------------------------------- */
@@ -542,6 +649,11 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   session_table_init(s, &c->attributes);
   c->number_nodes = session_new(s, table);
   session_table_init(s, c->number_nodes);
+  for (uint32_t i = 0; options && options->structure && i < options->n_dims; i++)
+    if (options->dims[i].dim >= 0) { /* in PyTorch a node that nothing uses has that name */
+      (void)fx_names_make(s, &c->g->names, STR("sym_size_int"));
+      break;
+    }
   return c;
 }
 
@@ -564,6 +676,9 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
   const rush_value result = capture_call(c, f, captured_arguments(c, f, args, n_args), n_args);
   s->cx->grad_mode = grad_mode;
   add_outputs(c, &root, result);
+  capture_wrap_regions(c);
+  fx_graph_count_users(c->s, c->p->graph);
+  drop_numbers(c, c->p->graph);
   capture_finish_numbers(c);
   order_inputs(c);
   add_calls(c, &root);

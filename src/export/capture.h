@@ -28,7 +28,18 @@ typedef struct capture_dim {
   int dim; /* 0 is the first */
   const char *name;  /* equal names are one size: a Dim; NULL: Dim.AUTO, a size of its own */
   int64_t least, most;
+  int64_t factor, offset; /* the size is factor*n + offset, n being described; factor 0: it is n */
+  uint32_t symbol;        /* the number of its symbol and 1; 0: any */
+  bool is_dynamic;        /* without a name: it must not be fixed */
 } capture_dim;
+
+/* How arguments and results are nested, whose leaves the function takes and returns: see
+ * rush_export_structure. */
+typedef struct capture_structure {
+  const char *in_spec, *out_spec;
+  const char *const *arg_names, *const *names, *const *texts, *const *temporary;
+  size_t n_arg_names, n_leaves, n_temporary;
+} capture_structure;
 
 /* How an argument of the example was given: one that was not is a constant of the program. */
 typedef enum capture_given { CAPTURE_DEFAULT, CAPTURE_BY_POSITION, CAPTURE_BY_NAME } capture_given;
@@ -37,6 +48,7 @@ typedef struct capture_options {
   const capture_dim *dims;
   uint32_t n_dims;
   const capture_given *given; /* of each argument; NULL: all by position */
+  const capture_structure *structure; /* or NULL */
   struct capture_place *place; /* where the capture is, also after it has failed; or NULL */
 } capture_options;
 

@@ -11,7 +11,7 @@
 
 /* -- What a branch uses ------------------------------------------------------------------------ */
 
-static fx_node *placeholder_of(capture *c, capture_branch *b, const fx_node *outside)
+fx_node *capture_operand(capture *c, capture_branch *b, const fx_node *outside)
 {
   fx_node *n = table_get(&b->operands, address_key(outside)), *first = b->g->first;
 
@@ -38,7 +38,7 @@ static fx_node *node_in(capture *c, capture_branch *b, fx_node *n)
   session_enter(c->s);
   fx_node *outside = node_in(c, b->outer, n);
   session_leave(c->s);
-  return placeholder_of(c, b, outside);
+  return capture_operand(c, b, outside);
 }
 
 fx_node *capture_use(capture *c, fx_node *n) { return node_in(c, c->branch, n); }
@@ -115,8 +115,7 @@ static rush_value joined(capture *c, rush_value v, void *arg)
   return is_tensor(v) ? j->joined[j->at++] : v;
 }
 
-/* Require that two results look the same. */
-static void check_same(capture *c, const symshape_facts *a, const symshape_facts *b)
+void capture_check_same(capture *c, const symshape_facts *a, const symshape_facts *b)
 {
   bool same = a->dtype == b->dtype && a->n_dims == b->n_dims;
 
@@ -128,7 +127,7 @@ static void check_same(capture *c, const symshape_facts *a, const symshape_facts
 
 /* -- Graphs ------------------------------------------------------------------------------------ */
 
-static capture_branch *open_branch(capture *c)
+capture_branch *capture_branch_open(capture *c)
 {
   capture_branch *b = session_new(c->s, capture_branch);
 
@@ -161,7 +160,7 @@ capture_graph capture_enter(capture *c, const fx_graph *g)
   return before;
 }
 
-static capture_graph enter_branch(capture *c, capture_branch *b)
+capture_graph capture_branch_enter(capture *c, capture_branch *b)
 {
   const capture_graph before = state_of(c);
 
@@ -174,7 +173,7 @@ static capture_graph enter_branch(capture *c, capture_branch *b)
 static void capture_block(capture *c, capture_branch *b, const ir_block *block, capture_run *run,
                           void *arg, rush_value *outputs)
 {
-  const capture_graph before = enter_branch(c, b);
+  const capture_graph before = capture_branch_enter(c, b);
 
   run(arg, block, outputs);
   capture_leave(c, before);
@@ -183,42 +182,109 @@ static void capture_block(capture *c, capture_branch *b, const ir_block *block, 
 /* Return a tensor as what branch b returns. */
 static fx_arg returned_by(capture *c, capture_branch *b, rush_value tensor)
 {
-  const capture_graph before = enter_branch(c, b);
+  const capture_graph before = capture_branch_enter(c, b);
   const fx_arg a = capture_arg(c, tensor, NULL);
 
   capture_leave(c, before);
   return a;
 }
 
-/* Add the output node of a branch. */
-static void close_branch(capture *c, capture_branch *b, const rush_value *tensors, uint32_t n)
+void capture_branch_close(capture *c, capture_branch *b, const rush_value *tensors, uint32_t n,
+                          bool is_one)
 {
   fx_arg *items = session_alloc_in(c->s, c->mem, ((size_t)n + 1) * sizeof *items);
   fx_arg *all = session_alloc_in(c->s, c->mem, sizeof *all);
 
   for (uint32_t i = 0; i < n; i++)
     items[i] = returned_by(c, b, tensors[i]);
-  *all = (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = items};
+  *all = is_one ? items[0] : (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = items};
   fx_node *out = fx_node_new(c->s, b->g, FX_OUTPUT, "output", "output");
   out->args = all;
   out->n_args = 1;
 }
 
-/* Give both branches placeholders for all operands, in one order; returns the number. */
-static uint32_t share_operands(capture *c, capture_branch *a, capture_branch *b)
+/* Return the node of a graph behind its first n. */
+static fx_node *node_behind(const fx_graph *g, uint32_t n)
 {
-  for (uint32_t i = 0; i < a->n_used; i++)
-    (void)placeholder_of(c, b, a->used[i]);
-  for (uint32_t i = 0; i < b->n_used; i++)
-    (void)placeholder_of(c, a, b->used[i]);
-  for (uint32_t i = a->n_used; i-- > 0;) {
-    fx_node *n = placeholder_of(c, b, a->used[i]);
-    fx_node_move_before(n, b->g->first);
-  }
-  return a->n_used;
+  fx_node *at = g->first;
+
+  while (at && n--)
+    at = at->next;
+  return at;
 }
 
-static fx_arg add_graph(capture *c, const char *prefix, uint32_t number, capture_branch *b)
+static bool uses(const capture_branch *b, const fx_node *n)
+{
+  return table_get(&b->operands, address_key(n)) != NULL;
+}
+
+/* How PyTorch orders operands: what both graphs use, then what one uses; of each the values that
+ * are no explicit operands first, parameters by name. */
+static int operand_rank(const capture_branch *a, const capture_branch *b, const fx_node *n,
+                        uint32_t n_given)
+{
+  bool is_given = false;
+
+  for (uint32_t i = 0; i < n_given; i++)
+    is_given |= a->used[i] == n;
+  return (uses(a, n) && uses(b, n) ? 0 : uses(a, n) ? 2 : 4) + is_given;
+}
+
+static bool is_parameter(const fx_node *n)
+{
+  return n->op == FX_PLACEHOLDER && strncmp(n->name, "p_", 2) == 0;
+}
+
+static bool comes_before(const fx_node *x, int rank_x, const fx_node *y, int rank_y)
+{
+  if (rank_x != rank_y)
+    return rank_x < rank_y;
+  return is_parameter(x) && is_parameter(y) && strcmp(x->name, y->name) < 0;
+}
+
+/* Collect the operands of both graphs in PyTorch's order; returns the number. */
+static uint32_t order_operands(capture *c, const capture_branch *a, const capture_branch *b,
+                               uint32_t n_given, const fx_node **out)
+{
+  int *ranks = session_array(c->s, int, (size_t)a->n_used + b->n_used + 1);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < a->n_used + b->n_used; i++) {
+    const fx_node *x = i < a->n_used ? a->used[i] : b->used[i - a->n_used];
+    const int rank = operand_rank(a, b, x, n_given);
+    uint32_t at = n;
+    if (i >= a->n_used && uses(a, x))
+      continue;
+    for (; at > 0 && comes_before(x, rank, out[at - 1], ranks[at - 1]); at--) {
+      out[at] = out[at - 1];
+      ranks[at] = ranks[at - 1];
+    }
+    out[at] = x;
+    ranks[at] = rank;
+    n++;
+  }
+  return n;
+}
+
+uint32_t capture_share_operands(capture *c, capture_branch *a, capture_branch *b, uint32_t n_own,
+                                uint32_t n_given)
+{
+  const fx_node **all = session_array(c->s, const fx_node *, (size_t)a->n_used + b->n_used + 1);
+  const uint32_t n = order_operands(c, a, b, n_given, all);
+
+  for (int i = 0; i < 2; i++)
+    for (uint32_t k = n; k-- > 0;) {
+      capture_branch *x = i ? b : a;
+      fx_node *p = capture_operand(c, x, all[k]), *first = node_behind(x->g, n_own);
+      if (p != first)
+        fx_node_move_before(p, first);
+    }
+  a->used = all;
+  a->n_used = n;
+  return n;
+}
+
+fx_arg capture_branch_graph(capture *c, const char *prefix, uint32_t number, capture_branch *b)
 {
   const char *name = capture_text(c, session_printf(c->s, "%s_%u", prefix, number));
   fx_node *n = fx_node_new(c->s, c->g, FX_GET_ATTR, name, name);
@@ -227,17 +293,18 @@ static fx_arg add_graph(capture *c, const char *prefix, uint32_t number, capture
   return fx_arg_node(n);
 }
 
-static fx_node *add_cond(capture *c, fx_node *predicate, capture_branch *a, capture_branch *b)
+fx_node *capture_add_cond(capture *c, fx_node *predicate, capture_branch *a, capture_branch *b,
+                          uint32_t n_given)
 {
-  const uint32_t n = share_operands(c, a, b);
+  const uint32_t n = capture_share_operands(c, a, b, 0, n_given);
   fx_arg *operands = session_alloc_in(c->s, c->mem, ((size_t)n + 1) * sizeof *operands);
 
   for (uint32_t i = 0; i < n; i++)
     operands[i] = fx_arg_node((fx_node *)(uintptr_t)a->used[i]);
   fx_arg args[4] = {fx_arg_node(predicate)};
   const uint32_t number = c->g->n_subgraphs / 2;
-  args[1] = add_graph(c, "true_graph", number, a);
-  args[2] = add_graph(c, "false_graph", number, b);
+  args[1] = capture_branch_graph(c, "true_graph", number, a);
+  args[2] = capture_branch_graph(c, "false_graph", number, b);
   args[3] = (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = operands};
   return capture_node(c, "torch.ops.higher_order.cond", args, 4);
 }
@@ -257,7 +324,7 @@ static void take_results(joining *j, fx_node *n)
                          *b = capture_tensor_of(c, j->b[i].as.tensor);
     const bool grad = a->requires_grad || b->requires_grad;
     const fx_arg args[] = {fx_arg_node(n), fx_arg_int(i)};
-    check_same(c, &a->facts, &b->facts);
+    capture_check_same(c, &a->facts, &b->facts);
     fx_node *item = capture_node(c, "_operator.getitem", args, 2);
     items[i] = item->val = capture_val(c, &a->facts, grad);
     j->joined[i] = capture_tensor_new(c, item, &a->facts, grad);
@@ -275,15 +342,31 @@ static const ir_node *raise_in(const ir_block *b)
   return NULL;
 }
 
-/* Record that the tensor is true, or else the message. */
-static void add_assertion(capture *c, fx_node *predicate, bool expected, const ir_node *raised)
+fx_node *capture_predicate(capture *c, rush_value condition)
+{
+  const capture_number *n = capture_number_of(condition);
+
+  if (n->kind != FX_VAL_BOOL)
+    capture_fail(c, "a branch on a number that depends on data cannot be exported");
+  if (n->node && strcmp(n->node->target, "torch.ops.aten.item.default") == 0)
+    return capture_use(c, n->node->args[0].as.node);
+  return capture_number_arg(c, condition).as.node;
+}
+
+/* Record that the condition is true (or false, as expected), or else the message. */
+static void add_assertion(capture *c, rush_value condition, bool expected, const ir_node *raised)
 {
   static const char assertion[] = "torch.ops.aten._assert_async.msg";
   rush_value text = value_none();
-  fx_arg args[2] = {fx_arg_node(predicate)};
+  fx_arg args[2] = {fx_arg_node(capture_predicate(c, condition))};
+  fx_node *predicate = args[0].as.node;
 
   if (raised->n_inputs && !ir_value_as_constant(ir_node_input(raised, 0), &text))
     text = value_none();
+  if (predicate->val->kind != FX_VAL_TENSOR) {
+    capture_check(c, expected ? condition : capture_not(c, condition));
+    return;
+  }
   if (!expected) {
     fx_node *not = capture_node(c, "torch.ops.aten.logical_not.default", args, 1);
     not->val = predicate->val;
@@ -301,31 +384,28 @@ static void add_assertion(capture *c, fx_node *predicate, bool expected, const i
 void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_run *run, void *arg,
                   rush_value *out)
 {
-  const capture_number *number = capture_number_of(condition);
   rush_value *a = session_array(c->s, rush_value, 2 * (size_t)n->n_outputs + 1);
   rush_value *b = a + n->n_outputs;
   joining j = {.c = c};
 
-  if (number->kind != FX_VAL_BOOL || number->node->n_args != 1)
-    capture_fail(c, "a branch on a number that depends on data cannot be exported");
-  fx_node *predicate = capture_use(c, number->node->args[0].as.node);
   for (int i = 0; i < 2; i++) {
     const ir_node *raised = raise_in(n->blocks[i]);
     if (!raised)
       continue;
-    add_assertion(c, predicate, i == 1, raised);
+    add_assertion(c, condition, i == 1, raised);
     run(arg, n->blocks[1 - i], out);
     return;
   }
-  capture_branch *yes = open_branch(c), *no = open_branch(c);
+  fx_node *predicate = capture_predicate(c, condition);
+  capture_branch *yes = capture_branch_open(c), *no = capture_branch_open(c);
   capture_block(c, yes, n->blocks[0], run, arg, a);
   capture_block(c, no, n->blocks[1], run, arg, b);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     pair_up(&j, a[i], b[i]);
-  close_branch(c, yes, j.a, j.n);
-  close_branch(c, no, j.b, j.n);
+  capture_branch_close(c, yes, j.a, j.n, false);
+  capture_branch_close(c, no, j.b, j.n, false);
   if (j.n) /* else the branches compute nothing that is used */
-    take_results(&j, add_cond(c, predicate, yes, no));
+    take_results(&j, capture_add_cond(c, predicate, yes, no, 0));
   for (uint32_t i = 0; i < n->n_outputs; i++)
     out[i] = capture_rebuild(c, a[i], joined, &j);
 }

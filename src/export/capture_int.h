@@ -3,10 +3,14 @@
  *   capture.c         inputs, state, outputs, signature: the program around the graph
  *   capture_script.c  the evaluator: nodes of functions, branches, loops, calls, objects
  *   capture_known.c   operators that are computed: on numbers, lists, what is known of tensors
+ *   capture_constraint.c  guards, and dimensions that do not meet them
+ *   capture_higher.c  torch.cond, while_loop, map, scan of live torch code
+ *   capture_region.c  regions of gradient modes and autocast
  *   capture_branch.c  branches on data: torch.cond
  *   capture_record.c  operators that become nodes
  *   capture_value.c   lists, tuples, dicts and texts as a whole
- *   capture_number.c  symbolic numbers: arithmetic, nodes, what the program says of them
+ *   capture_number.c  symbolic ints: arithmetic, nodes, what the program says of them
+ *   capture_scalar.c  symbolic floats and bools, and assertions
  *
  * Values of the captured function are rush_values.  A tensor is represented by its *identity*: a
  * parameter by itself, anything else by a tensor of no size, which nothing reads; what it stands
@@ -53,10 +57,14 @@ static inline bool capture_is_known(capture_tensor *t)
 }
 
 typedef struct capture_number {
-  fx_val_kind kind;      /* FX_VAL_INT, FX_VAL_FLOAT, FX_VAL_BOOL */
-  symint i;              /* FX_VAL_INT */
+  fx_val_kind kind;       /* FX_VAL_INT, FX_VAL_FLOAT, FX_VAL_BOOL */
+  symint i;               /* FX_VAL_INT */
   const expression *expr; /* the others */
-  fx_node *node;         /* the others: that has it */
+  fx_node *node;          /* the others: that has it; NULL: a relation that no node needed yet */
+  uint32_t relation;      /* of two ints: OPN_LT; 0: it is none */
+  symint a, b;            /* its sides */
+  bool has_hint;          /* of a float, and of a bool that is no relation: */
+  double hint, lo, hi;    /* what it is now, and bounds */
 } capture_number;
 
 /* A number of the program that is to be written when all guards are known. */
@@ -123,6 +131,7 @@ typedef struct capture {
   table *state;         /* name -> rush_tensor */
   capture_pending *pending;
   capture_symbol *symbols;
+  const expression **conditions; /* guards that are no conditions on ints: n_conditions */
   program_input *inputs;
   capture_written *written;
   uint32_t n_floats;        /* that depend on data */
@@ -130,15 +139,19 @@ typedef struct capture {
   rush_value *leaves;       /* of the arguments, as the captured code sees them */
   program_output *outputs;
   fx_arg *returned;         /* of the outputs */
-  uint32_t n_pending, cap_pending, n_symbols, cap_symbols, n_inputs, cap_inputs, n_written,
-    cap_written, n_constants, n_leaves, cap_leaves, n_outputs, cap_outputs;
+  uint32_t n_conditions, cap_conditions, n_pending, cap_pending, n_symbols, cap_symbols, n_inputs,
+    cap_inputs, n_written, cap_written, n_constants, n_leaves, cap_leaves, n_outputs, cap_outputs;
   const fx_node *origin;  /* decomposing: the node that new ones come from */
   bool decomposes;        /* operators of decomposed.def are evaluated */
+  bool has_regions;       /* there are markers of gradient modes or of autocast */
+  uint32_t n_autocast;    /* regions of autocast that are open */
+  const ir_node *declared; /* the node being evaluated: a trace has what its results look like */
   capture_branch *branch; /* NULL: g is the program's graph */
   const capture_module *module;
   const capture_frame *frame;
   capture_place here;       /* in the user's code */
   capture_place *decided;   /* where each guard of env was decided: n_decided */
+  const expression **decided_by; /* and what the code has there; NULL: the guard itself */
   uint32_t n_decided, cap_decided;
 } capture;
 
@@ -192,6 +205,8 @@ symshape_facts capture_facts_of(capture *c, const rush_tensor *t);
 /* Make a tensor of known data, as a result of the code: a copy of a constant, if a node needs
  * it. */
 void capture_constant(capture *c, rush_value tensor);
+/* Return a number as a tensor that is written as the number in nodes. */
+rush_value capture_wrapped_number(capture *c, rush_value number);
 /* Make a tensor of a symbolic number: a node is added only if one needs it. */
 rush_value capture_number_tensor(capture *c, rush_value number);
 /* Call an operator on tensors: adds its node.  results[n_returns] are borrowed from the capture. */
@@ -199,6 +214,9 @@ void capture_record(capture *c, const op *o, const rush_value *args, rush_value 
 /* Add a node of g that calls `target` with arguments that are copied; its metadata are those of the
  * node being evaluated. */
 fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args);
+/* Likewise, under a name. */
+fx_node *capture_named_node(capture *c, const char *target, const char *name, const fx_arg *args,
+                            uint32_t n_args);
 /* Convert a value to an argument; `t`: the type of the parameter, or NULL. */
 fx_arg capture_arg(capture *c, rush_value v, const type *t);
 /* Add a tensor to the inputs: a parameter, buffer or constant of that name. */
@@ -218,6 +236,27 @@ typedef struct capture_graph {
 } capture_graph;
 capture_graph capture_enter(capture *c, const fx_graph *g);
 void capture_leave(capture *c, capture_graph before);
+/* Begin a graph inside of the present one, and make nodes in it until capture_leave. */
+capture_branch *capture_branch_open(capture *c);
+capture_graph capture_branch_enter(capture *c, capture_branch *b);
+/* Add the output node of a branch, which returns the tensors (is_one: the first alone). */
+void capture_branch_close(capture *c, capture_branch *b, const rush_value *tensors, uint32_t n,
+                          bool is_one);
+/* Add the branch to the present graph as `prefix`_number; returns its node. */
+fx_arg capture_branch_graph(capture *c, const char *prefix, uint32_t number, capture_branch *b);
+/* Return a placeholder of the branch for a node of the graph around it. */
+fx_node *capture_operand(capture *c, capture_branch *b, const fx_node *outside);
+/* Give both branches placeholders for all operands, in PyTorch's order, behind the n_own that each
+ * has of its own; the first n_given of a are those that the code names.  Returns the number. */
+uint32_t capture_share_operands(capture *c, capture_branch *a, capture_branch *b, uint32_t n_own,
+                                uint32_t n_given);
+/* Add torch.cond of two branches. */
+fx_node *capture_add_cond(capture *c, fx_node *predicate, capture_branch *a, capture_branch *b,
+                          uint32_t n_given);
+/* Return the node of a condition: of a tensor, if it was read from one. */
+fx_node *capture_predicate(capture *c, rush_value condition);
+/* Require that two results of branches look the same. */
+void capture_check_same(capture *c, const symshape_facts *a, const symshape_facts *b);
 /* Capture a prim::If whose condition depends on data.  run(arg, block, outputs) evaluates a
  * block. */
 typedef void capture_run(void *arg, const ir_block *b, rush_value *outputs);
@@ -237,10 +276,24 @@ static inline bool capture_is_int(rush_value v)
 }
 /* Return a number: known, if it is. */
 rush_value capture_int(capture *c, symint e);
+/* Return a number in the memory of the capture. */
+rush_value capture_number_new(capture *c, const capture_number *n);
+/* Return a condition that a number is, of two ints. */
+sym_cond capture_condition(capture *c, const capture_number *n);
+/* True if a bool can be decided: it does not depend on data, or the ranges decide it. */
+bool capture_can_decide(capture *c, const capture_number *n);
+/* Return the tree of a symbol (expression_symbol_of of a capture), or of a relation. */
+const expression *capture_symbol_tree(void *arg, const sym_atom *a);
+const expression *capture_relation_tree(capture *c, const capture_number *n);
+/* Return the tree of an int, with what is known of it now. */
+const expression *capture_expression(capture *c, symint e);
 /* Return a number that a node has and that depends on data. */
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n);
-/* Return a float or bool that a node has. */
+/* Return a float or bool that a node has and that depends on data. */
 rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n);
+/* Return an int that a node computes by what the algebra of ints does not have: `like` has its
+ * tree, hint and bounds. */
+rush_value capture_opaque_int(capture *c, const capture_number *like, fx_node *n);
 /* Return a symbolic number as what it is now, with a guard. */
 rush_value capture_fix_number(capture *c, rush_value v);
 /* Return a number as some number of its kind that it may be (what it is now, if that is known),
@@ -265,6 +318,23 @@ void capture_finish_values(capture *c);
 /* Fill in all numbers, the ranges and the guards of the program. */
 void capture_finish_numbers(capture *c);
 
+/* -- capture_scalar.c -------------------------------------------------------------------------- */
+
+/* Compute an operator on numbers of which some are symbolic, and some or the result no ints;
+ * returns false if it is none that is known here. */
+bool capture_scalar(capture *c, const op *o, const rush_value *args, rush_value *result);
+/* Return the relation that holds where this one does not: OPN_GE for OPN_LT. */
+uint32_t capture_opposite(uint32_t relation);
+/* Return the opposite of a symbolic bool, of a relation as one. */
+rush_value capture_not(capture *c, rush_value v);
+/* Let the program check a symbolic condition when it runs; from here on it holds. */
+void capture_check(capture *c, rush_value condition);
+/* Let the program check the bounds of an int that depends on data. */
+void capture_check_range(capture *c, symint e);
+/* Assert a condition.  Without a text it is what the code decided by, and must be known or have a
+ * hint; with one, the program checks it when it runs. */
+void capture_assert(capture *c, rush_value condition, rush_value text);
+
 /* -- decompose.c ------------------------------------------------------------------------------- */
 
 /* True if PyTorch's default table decomposes the operator. */
@@ -288,8 +358,31 @@ bool capture_known(capture *c, const op *o, const rush_value *args, rush_value *
 void capture_compute(capture *c, const op *o, const rush_value *args, uint32_t n_args,
                      rush_value *results, uint32_t n);
 
+/* -- capture_higher.c -------------------------------------------------------------------------- */
+
+/* Return a function with its arguments as a value, to be called later. */
+rush_value capture_closure(capture *c, function *f, const rush_value *args, uint32_t n_args);
+/* Evaluate a higher-order operator on closures, or one of their parameters (jit/torch_live.py). */
+void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_value *out);
+
+/* -- capture_constraint.c ---------------------------------------------------------------------- */
+
+/* Write the guards; leaves the session if a dimension that was to vary does not meet them. */
+void capture_finish_guards(capture *c);
+
+/* -- capture_region.c -------------------------------------------------------------------------- */
+
+/* Mark a change of the gradient mode; the begin of a region of autocast (device, dtype, enabled,
+ * cache) or, without arguments, its end. */
+void capture_mark_grad(capture *c, bool enabled);
+void capture_mark_autocast(capture *c, const fx_arg *args, uint32_t n);
+/* Put what is between marks into graphs of their own. */
+void capture_wrap_regions(capture *c);
+
 /* -- capture_script.c -------------------------------------------------------------------------- */
 
+/* Note where the guards were decided that are new. */
+void capture_note_guards(capture *c);
 /* Evaluate a call; borrowed from the capture. */
 rush_value capture_call(capture *c, function *f, const rush_value *args, uint32_t n_args);
 /* Evaluate a call of an operator. */

@@ -338,6 +338,8 @@ static bool are_small(capture *c, const op *o, const rush_value *args)
  * same will come out whenever the program runs.  Traces compute sizes so. */
 static bool is_small(capture *c, const op *o, const rush_value *args)
 {
+  if (!c->decomposes && o->name_key == OPN_LIFT_FRESH_COPY)
+    return false; /* torch.export keeps it */
   return !(o->effects & (OP_WRITES | OP_RANDOM | OP_SIDE_EFFECT)) &&
          !schema_is_mutable(o->schema) && are_small(c, o, args);
 }
@@ -409,6 +411,8 @@ static bool number_arithmetic(capture *c, const op *o, const rush_value *args, r
       !capture_on_ints(c, o->name_key == OPN_FLOOR_DIVIDE ? OPN_FLOORDIV : o->name_key, a, b,
                        result))
     return false;
+  if (capture_number_of(*result) && capture_number_of(*result)->kind == FX_VAL_BOOL)
+    *result = capture_fix_number(c, *result);
   if (capture_number_of(*result))
     *result = capture_number_tensor(c, *result);
   else
@@ -493,6 +497,11 @@ static bool special(capture *c, const op *o, const rush_value *args, rush_value 
     return !has_tensor(args, n) && make_tensor(c, o, args, results);
   case OPN_TO:
     return convert(c, o, args, results);
+  case OPN_SET_GRAD_ENABLED:
+    if (!c->decomposes)
+      capture_mark_grad(c, args[0].as.b);
+    c->s->cx->grad_mode = args[0].as.b;
+    return true;
   default:
     return false;
   }
@@ -644,7 +653,8 @@ static bool without_tensors(capture *c, const op *o, const rush_value *args, rus
     results[0] = args[0];
   else if (has_number && broadcast_sizes(c, o, args, results))
     return true;
-  else if (!has_number || !capture_arithmetic(c, o, args, results))
+  else if (!has_number || !(capture_arithmetic(c, o, args, results) ||
+                            capture_scalar(c, o, args, results)))
     compute_here(c, o, args, results);
   return true;
 }

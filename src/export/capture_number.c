@@ -1,10 +1,10 @@
-/* export/capture_number.c -- symbolic numbers of a program that is being captured.
+/* export/capture_number.c -- symbolic ints of a program that is being captured.
  *
  * A size is a normal form over the symbols of inputs (shape/symint.h).  Where a node needs one as
  * an argument, nodes are made that compute it from the sizes of the inputs, once for each form.
- * Texts, ranges and guards are written at the end, when all that was decided is known.  What the
- * algebra does not have (true division, floats) fixes the symbol to its present value, which is a
- * guard. */
+ * Texts, ranges and guards are written at the end, when all that was decided is known.  A
+ * comparison is decided only where its answer is used: torch.cond and assertions take it as it
+ * is. */
 #include "export/capture_int.h"
 
 #include "base/grow.h"
@@ -22,9 +22,9 @@ const capture_number *capture_number_of(rush_value v)
   return custom->cls == &symbolic ? custom->self : NULL;
 }
 
-/* Make a number in the session's memory.  Its first reference is never dropped: a list of ints does
- * not drop its items, and nothing with a number outlives the session. */
-static rush_value number_new(capture *c, const capture_number *n)
+/* The first reference of a number is never dropped: a list of ints does not drop its items, and
+ * nothing with a number outlives the session. */
+rush_value capture_number_new(capture *c, const capture_number *n)
 {
   capture_number *copy = session_new(c->s, capture_number);
   custom_value *v = session_new(c->s, custom_value);
@@ -40,7 +40,7 @@ rush_value capture_int(capture *c, symint e)
 {
   e = sym_simplify(c->env, e);
   return sym_is_const(e) ? value_int(e->k)
-                         : number_new(c, &(capture_number){.kind = FX_VAL_INT, .i = e});
+                         : capture_number_new(c, &(capture_number){.kind = FX_VAL_INT, .i = e});
 }
 
 symint capture_symint(rush_value v, sym_env *env)
@@ -50,14 +50,84 @@ symint capture_symint(rush_value v, sym_env *env)
   return n ? sym_simplify(env, n->i) : sym_const(env, v.as.i);
 }
 
+static symint side(capture *c, symint e) { return sym_simplify(c->env, e); }
+
+sym_cond capture_condition(capture *c, const capture_number *n)
+{
+  const symint a = side(c, n->a), b = side(c, n->b);
+  sym_env *env = c->env;
+
+  switch (n->relation) {
+  case OPN_EQ:
+    return sym_eq(env, a, b);
+  case OPN_NE:
+    return sym_not(env, sym_eq(env, a, b));
+  case OPN_LT:
+    return sym_lt(env, a, b);
+  case OPN_LE:
+    return sym_le(env, a, b);
+  case OPN_GT:
+    return sym_lt(env, b, a);
+  default:
+    return sym_le(env, b, a);
+  }
+}
+
+bool capture_can_decide(capture *c, const capture_number *n)
+{
+  int64_t ignored;
+
+  if (n->kind != FX_VAL_BOOL || !n->relation)
+    return n->kind == FX_VAL_BOOL && n->has_hint;
+  const sym_cond cond = capture_condition(c, n);
+  return sym_known(c->env, cond) >= 0 || sym_hint(cond.e, &ignored);
+}
+
+/* Require that a float or a bool that is no relation is what it is now. */
+static rush_value fix_by_text(capture *c, const capture_number *n)
+{
+  const bool is_bool = n->kind == FX_VAL_BOOL;
+  const expression *e = n->expr;
+
+  if (!n->has_hint)
+    capture_fail(c, "the program needs the value of a %s that depends on data before it runs",
+                 is_bool ? "bool" : "float");
+  if (!is_bool) {
+    const expression *const sides[] = {e, expression_float(c->s, c->mem, n->hint)};
+    e = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides);
+  } else if (n->hint == 0) {
+    e = expression_call(c->s, c->mem, EXPRESSION_NOT, 1, &e);
+  }
+  GROW(c->s, c->conditions, c->n_conditions, c->cap_conditions, 8);
+  c->conditions[c->n_conditions++] = e;
+  return is_bool ? value_bool(n->hint != 0) : value_float(n->hint);
+}
+
+/* Decide a relation, and keep it as the code has it. */
+static rush_value decide(capture *c, const capture_number *n)
+{
+  const uint32_t before = c->env->n_guards;
+  capture_number other = *n;
+
+  other.relation = capture_opposite(n->relation);
+  const expression *yes = capture_relation_tree(c, n), *no = capture_relation_tree(c, &other);
+  const bool is_true = sym_decide(c->env, capture_condition(c, n));
+  if (c->env->n_guards == before + 1) {
+    capture_note_guards(c);
+    c->decided_by[before] = is_true ? yes : no;
+  }
+  return value_bool(is_true);
+}
+
 rush_value capture_fix_number(capture *c, rush_value v)
 {
   const capture_number *n = capture_number_of(v);
   int64_t i;
 
+  if (n->kind == FX_VAL_BOOL && n->relation)
+    return decide(c, n);
   if (n->kind != FX_VAL_INT)
-    capture_fail(c, "the program needs the value of a %s that depends on data before it runs",
-                 n->kind == FX_VAL_FLOAT ? "float" : "bool");
+    return fix_by_text(c, n);
   if (!sym_fix(c->env, n->i, &i))
     capture_fail(c, "the program needs the value of an int that depends on data before it runs");
   return value_int(i);
@@ -72,8 +142,8 @@ rush_value capture_plain_number(rush_value v)
     return v;
   if (n->kind == FX_VAL_INT && !sym_hint(n->i, &hint))
     hint = 1;
-  return n->kind == FX_VAL_FLOAT  ? value_float(1)
-         : n->kind == FX_VAL_BOOL ? value_bool(false)
+  return n->kind == FX_VAL_FLOAT  ? value_float(n->has_hint ? n->hint : 1)
+         : n->kind == FX_VAL_BOOL ? value_bool(n->has_hint && n->hint != 0)
                                   : value_int(hint);
 }
 
@@ -92,6 +162,23 @@ capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim,
   y->expr = expression_symbol(c->s, c->mem, str_of(name),
                               dim && at >= 0 ? str_of(backed) : str_of(unbacked));
   return y;
+}
+
+rush_value capture_opaque_int(capture *c, const capture_number *like, fx_node *n)
+{
+  const double most = 9e18;
+  const int64_t lo = like->lo > -most ? (int64_t)like->lo : SYM_NEG_INF,
+                hi = like->hi < most ? (int64_t)like->hi : SYM_INF;
+  const symint e = like->has_hint ? sym_new(c->env, (int64_t)like->hint, lo)
+                                  : sym_fresh(c->env, lo, hi);
+  const sym_atom *a = e->terms[0].atoms[0];
+
+  ((sym_atom *)(uintptr_t)a)->hi = hi;
+  GROW(c->s, c->symbols, c->n_symbols, c->cap_symbols, 8);
+  c->symbols[c->n_symbols++] =
+    (capture_symbol){.atom = a, .source = n, .at = -1, .expr = like->expr};
+  session_table_put(c->s, c->number_nodes, address_key(e), n);
+  return capture_int(c, e);
 }
 
 /* Symbols that shape rules made, of sizes that depend on data, are added when they are met. */
@@ -116,7 +203,7 @@ static const expression *fresh_float(capture *c)
 
 rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n)
 {
-  return number_new(c, &(capture_number){.kind = kind, .expr = e, .node = n});
+  return capture_number_new(c, &(capture_number){.kind = kind, .expr = e, .node = n});
 }
 
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
@@ -129,7 +216,7 @@ rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
   n->val = v;
   if (kind == FX_VAL_FLOAT) {
     made.expr = number->expr = fresh_float(c);
-    return number_new(c, &made);
+    return capture_number_new(c, &made);
   }
   const bool is_bool = kind == FX_VAL_BOOL; /* the number 1 is true */
   const symint i = sym_fresh(c->env, is_bool ? 0 : SYM_NEG_INF, is_bool ? 1 : SYM_INF);
@@ -137,12 +224,12 @@ rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
   if (is_bool) {
     const expression *const sides[] = {y->expr, expression_integer(c->s, c->mem, 1)};
     made.expr = number->expr = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides);
-    return number_new(c, &made);
+    return capture_number_new(c, &made);
   }
   made.i = i;
   capture_describe(c, number, i);
   session_table_put(c->s, c->number_nodes, address_key(i), n);
-  return number_new(c, &made);
+  return capture_number_new(c, &made);
 }
 
 /* -- Nodes that compute numbers ---------------------------------------------------------------- */
@@ -152,6 +239,36 @@ static fx_node *node_of(capture *c, symint e);
 static fx_arg number_or_node(capture *c, symint e)
 {
   return sym_is_const(e) ? fx_arg_int(e->k) : fx_arg_node(node_of(c, e));
+}
+
+static void describe_node(capture *c, fx_node *n, symint e)
+{
+  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
+  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
+
+  *v = (fx_val){.kind = FX_VAL_INT, .as.number = number};
+  n->val = v;
+  capture_describe(c, number, e);
+}
+
+/* Return the node of n, where `size` is the node of factor*n + offset. */
+static fx_node *root_node(capture *c, const capture_symbol *y, fx_node *size)
+{
+  const symint root = sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
+  const symint scaled = sym_mul(c->env, sym_const(c->env, y->dim->factor), root);
+  fx_node *n = size;
+
+  describe_node(c, n, sym_add(c->env, scaled, sym_const(c->env, y->dim->offset)));
+  if (y->dim->offset) {
+    const fx_arg args[] = {fx_arg_node(n), fx_arg_int(y->dim->offset)};
+    n = capture_node(c, "_operator.sub", args, 2);
+    describe_node(c, n, scaled);
+  }
+  if (y->dim->factor != 1) {
+    const fx_arg args[] = {fx_arg_node(n), fx_arg_int(y->dim->factor)};
+    n = capture_node(c, "_operator.floordiv", args, 2);
+  }
+  return n;
 }
 
 /* Return the node of a symbol: the size of a tensor, or the number that an input is. */
@@ -164,7 +281,8 @@ static fx_node *symbol_node(capture *c, const sym_atom *a)
   if (y->at < 0)
     return capture_use(c, y->source);
   const fx_arg args[] = {fx_arg_node(capture_use(c, y->source)), fx_arg_int(y->at)};
-  return capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
+  fx_node *n = capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
+  return y->dim && y->dim->factor ? root_node(c, y, n) : n;
 }
 
 static fx_node *atom_node(capture *c, const sym_atom *a)
@@ -197,10 +315,31 @@ static symint term_alone(capture *c, sym_term t, int64_t coef)
   return e;
 }
 
+/* Return the symbol of an input's size that is e, factor*n + offset; or NULL. */
+static const capture_symbol *derived_size(capture *c, symint e)
+{
+  for (uint32_t i = 0; i < c->n_symbols; i++) {
+    const capture_symbol *y = &c->symbols[i];
+    if (!y->dim || !y->dim->factor || y->at < 0)
+      continue;
+    const symint root = sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
+    const symint scaled = sym_mul(c->env, sym_const(c->env, y->dim->factor), root);
+    if (sym_add(c->env, scaled, sym_const(c->env, y->dim->offset)) == e)
+      return y;
+  }
+  return NULL;
+}
+
 /* Split an expression into two and make the node that joins them. */
 static fx_node *compute(capture *c, symint e)
 {
   sym_env *env = c->env;
+  const capture_symbol *derived = derived_size(c, e);
+
+  if (derived) {
+    const fx_arg args[] = {fx_arg_node(capture_use(c, derived->source)), fx_arg_int(derived->at)};
+    return capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
+  }
   sym_term t = e->terms[e->n_terms - 1];
 
   if (e->k) {
@@ -231,53 +370,79 @@ static fx_node *node_of(capture *c, symint e)
   session_enter(c->s);
   n = compute(c, e);
   session_leave(c->s);
-  if (!n->val) {
-    fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
-    fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
-    *v = (fx_val){.kind = FX_VAL_INT, .as.number = number};
-    n->val = v;
-    capture_describe(c, number, e);
-  }
+  if (!n->val)
+    describe_node(c, n, e);
   session_table_put(c->s, c->number_nodes, address_key(e), n);
   return n;
+}
+
+static const struct {
+  uint32_t name;
+  const char *target;
+  expression_kind kind;
+} relations[] = {{OPN_EQ, "_operator.eq", EXPRESSION_EQ}, {OPN_NE, "_operator.ne", EXPRESSION_NE},
+                 {OPN_LT, "_operator.lt", EXPRESSION_LT}, {OPN_LE, "_operator.le", EXPRESSION_LE},
+                 {OPN_GT, "_operator.gt", EXPRESSION_GT}, {OPN_GE, "_operator.ge", EXPRESSION_GE}};
+
+const expression *capture_relation_tree(capture *c, const capture_number *n)
+{
+  const expression *const sides[] = {capture_expression(c, side(c, n->a)),
+                                     capture_expression(c, side(c, n->b))};
+  size_t i = 0;
+
+  while (relations[i].name != n->relation)
+    i++;
+  return expression_call(c->s, c->mem, relations[i].kind, 2, sides);
+}
+
+/* Make the node of a relation in the graph being captured. */
+static fx_node *relation_node(capture *c, const capture_number *n)
+{
+  const fx_arg args[] = {number_or_node(c, side(c, n->a)), number_or_node(c, side(c, n->b))};
+  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
+  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
+  int64_t a, b;
+  size_t i = 0;
+
+  while (relations[i].name != n->relation)
+    i++;
+  fx_node *made = capture_node(c, relations[i].target, args, 2);
+  *number = (fx_number){.expr = capture_relation_tree(c, n),
+                        .has_value = sym_hint(n->a, &a) && sym_hint(n->b, &b)};
+  if (number->has_value)
+    number->value.b = n->relation == OPN_EQ   ? a == b
+                      : n->relation == OPN_NE ? a != b
+                      : n->relation == OPN_LT ? a < b
+                      : n->relation == OPN_LE ? a <= b
+                      : n->relation == OPN_GT ? a > b
+                                              : a >= b;
+  *v = (fx_val){.kind = FX_VAL_BOOL, .as.number = number};
+  made->val = v;
+  return made;
 }
 
 fx_arg capture_number_arg(capture *c, rush_value v)
 {
   const capture_number *n = capture_number_of(v);
 
-  return n->kind != FX_VAL_INT ? fx_arg_node(capture_use(c, n->node))
-                               : number_or_node(c, sym_simplify(c->env, n->i));
+  if (n->kind == FX_VAL_INT)
+    return number_or_node(c, sym_simplify(c->env, n->i));
+  return fx_arg_node(n->relation ? relation_node(c, n) : capture_use(c, n->node));
 }
 
 /* -- Arithmetic -------------------------------------------------------------------------------- */
 
+/* Compare: known, if the ranges decide it. */
 static bool compare(capture *c, uint32_t name, symint a, symint b, rush_value *result)
 {
-  sym_env *env = c->env;
+  const capture_number n = {.kind = FX_VAL_BOOL, .relation = name, .a = a, .b = b};
 
-  switch (name) {
-  case OPN_EQ:
-    *result = value_bool(sym_decide(env, sym_eq(env, a, b)));
-    return true;
-  case OPN_NE:
-    *result = value_bool(!sym_decide(env, sym_eq(env, a, b)));
-    return true;
-  case OPN_LT:
-    *result = value_bool(sym_decide(env, sym_lt(env, a, b)));
-    return true;
-  case OPN_LE:
-    *result = value_bool(sym_decide(env, sym_le(env, a, b)));
-    return true;
-  case OPN_GT:
-    *result = value_bool(sym_decide(env, sym_lt(env, b, a)));
-    return true;
-  case OPN_GE:
-    *result = value_bool(sym_decide(env, sym_le(env, b, a)));
-    return true;
-  default:
+  if (name != OPN_EQ && name != OPN_NE && name != OPN_LT && name != OPN_LE && name != OPN_GT &&
+      name != OPN_GE)
     return false;
-  }
+  const int known = sym_known(c->env, capture_condition(c, &n));
+  *result = known >= 0 ? value_bool(known) : capture_number_new(c, &n);
+  return true;
 }
 
 static bool combine(capture *c, uint32_t name, symint a, symint b, rush_value *result)
@@ -384,7 +549,7 @@ void capture_describe(capture *c, fx_number *to, symint value)
   c->pending[c->n_pending++] = (capture_pending){to, value};
 }
 
-static const expression *expression_of(void *arg, const sym_atom *a)
+const expression *capture_symbol_tree(void *arg, const sym_atom *a)
 {
   capture *c = arg;
   const capture_symbol *y = capture_symbol_of(c, a);
@@ -394,73 +559,9 @@ static const expression *expression_of(void *arg, const sym_atom *a)
   return y->expr;
 }
 
-static void write_text(void *arg, text_buf *out, const expression *symbol)
+const expression *capture_expression(capture *c, symint e)
 {
-  const capture *c = arg;
-
-  for (uint32_t i = 0; i < c->n_symbols; i++)
-    if (c->symbols[i].text && str_eq(c->symbols[i].expr->name, symbol->name)) {
-      text_puts(out, c->symbols[i].text);
-      return;
-    }
-  text_add(out, symbol->name.p, symbol->name.len);
-}
-
-/* True if an atom of the expression has no hint, at any depth. */
-static bool depends_on_data(symint e)
-{
-  int64_t ignored;
-
-  return !sym_hint(e, &ignored);
-}
-
-/* Refuse a condition on a size that the caller declared to vary. */
-static void check_dims(capture *c, const char *text, uint32_t guard)
-{
-  for (uint32_t i = 0; i < c->n_symbols; i++) {
-    const capture_symbol *y = &c->symbols[i];
-    if (!y->dim || !y->dim->name || !strstr(text, y->text))
-      continue;
-    if (c->options->place)
-      *c->options->place = guard < c->n_decided ? c->decided[guard] : (capture_place){0};
-    session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
-                        "Constraints violated (%s): the program works only where %s, but the "
-                        "dimension %s was to take any value in its range. Give a range in which "
-                        "this holds, or let the dimension be inferred (Dim.AUTO)",
-                        y->dim->name, text, y->text);
-  }
-}
-
-static void add_guard(capture *c, const char **guards, uint32_t i)
-{
-  const sym_cond cond = c->env->guards[i];
-  text_buf *out = session_text(c->s);
-
-  if (depends_on_data(cond.e))
-    return; /* the operator that needs it checks it when it runs */
-  const expression *e = expression_from_condition(c->s, c->mem, cond, expression_of, c);
-  expression_print_python(c->s, out, e, write_text, c);
-  guards[c->p->n_guards] = capture_text(c, session_take_text(c->s, out));
-  check_dims(c, guards[c->p->n_guards], i);
-  c->p->n_guards++;
-}
-
-/* Two inputs' sizes of one name are equal; a size that is inferred is at least 2, which is what was
- * assumed of it. */
-static void add_input_guards(capture *c, const char **guards)
-{
-  for (uint32_t i = 0; i < c->n_symbols; i++) {
-    const capture_symbol *y = &c->symbols[i], *first = capture_symbol_of(c, y->atom);
-    const char *text = NULL;
-    if (!y->text)
-      continue;
-    if (first != y)
-      text = session_printf(c->s, "%s == %s", y->text, first->text);
-    else if (!y->dim->name)
-      text = session_printf(c->s, "%lld <= %s", (long long)y->atom->lo, y->text);
-    if (text)
-      guards[c->p->n_guards++] = capture_text(c, text);
-  }
+  return expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
 }
 
 void capture_add_range(capture *c, const capture_symbol *y)
@@ -471,13 +572,36 @@ void capture_add_range(capture *c, const capture_symbol *y)
   const int64_t lo = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;
   const int64_t hi = is_declared ? y->dim->most : a ? a->hi : SYM_INF;
 
-  if (a && (capture_symbol_of(c, a) != y || a->is))
+  if ((a && (capture_symbol_of(c, a) != y || a->is)) || y->expr->kind != EXPRESSION_SYMBOL)
     return;
   *b = (exported_bounds){.text = y->expr->name, .expr = y->expr, .is_used = true};
   b->has_min = lo != SYM_NEG_INF;
   b->has_max = hi != SYM_INF;
   b->min = b->has_min ? lo : 0;
   b->max = b->has_max ? hi : 0;
+  c->p->n_ranges++;
+}
+
+/* Of a size factor*n + offset the program has a range, too. */
+static void add_derived_range(capture *c, const capture_symbol *y)
+{
+  exported_bounds *b = &c->p->ranges[c->p->n_ranges];
+  const capture_dim *d = y->dim;
+
+  if (!d || !d->factor || y->atom->is)
+    return;
+  const symint root = sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
+  const symint scaled = sym_mul(c->env, sym_const(c->env, d->factor), root);
+  const expression *e =
+    capture_expression(c, sym_add(c->env, scaled, sym_const(c->env, d->offset)));
+  text_buf *out = session_text(c->s);
+  expression_print(c->s, out, e);
+  const char *text = capture_text(c, session_take_text(c->s, out));
+  *b = (exported_bounds){.text = str_of(text), .expr = e, .is_used = true, .has_min = true};
+  b->min = d->factor * d->least + d->offset;
+  b->has_max = d->most != CAPTURE_AUTO_RANGE &&
+               !__builtin_mul_overflow(d->factor, d->most, &b->max) &&
+               !__builtin_add_overflow(b->max, d->offset, &b->max);
   c->p->n_ranges++;
 }
 
@@ -492,23 +616,18 @@ void capture_finish_values(capture *c)
     *to = (fx_number){.has_value = sym_hint(e, &hint)};
     to->value.i = to->has_value ? hint : 0;
     if (!sym_is_const(e))
-      to->expr = expression_from_symint(c->s, c->mem, e, expression_of, c);
+      to->expr = expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
   }
 }
 
 void capture_finish_numbers(capture *c)
 {
-  const char **guards;
-
   capture_finish_values(c);
-  guards = session_alloc_in(c->s, c->mem,
-                            ((size_t)c->env->n_guards + c->n_symbols + 1) * sizeof *guards);
-  c->p->guards = guards;
-  add_input_guards(c, guards);
-  for (uint32_t i = 0; i < c->env->n_guards; i++)
-    add_guard(c, guards, i);
+  capture_finish_guards(c);
   c->p->ranges =
-    session_alloc_in(c->s, c->mem, ((size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
+    session_alloc_in(c->s, c->mem, (2 * (size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
   for (uint32_t i = 0; i < c->n_symbols; i++)
     capture_add_range(c, &c->symbols[i]);
+  for (uint32_t i = 0; i < c->n_symbols; i++)
+    add_derived_range(c, &c->symbols[i]);
 }

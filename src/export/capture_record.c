@@ -7,8 +7,10 @@
 
 #include "base/grow.h"
 #include "formats/json.h"
+#include "ir/facts.h"
 #include "ops/call/lookup.h"
 #include "ops/call/shape.h"
+#include "ops/table/op_keys.h"
 
 /* -- Memory ------------------------------------------------------------------------------------ */
 
@@ -155,8 +157,13 @@ static const char *node_name(capture *c, const char *target)
 
 fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args)
 {
-  fx_node *n = fx_node_new(c->s, c->g, FX_CALL_FUNCTION, capture_text(c, target),
-                           node_name(c, target));
+  return capture_named_node(c, target, node_name(c, target), args, n_args);
+}
+
+fx_node *capture_named_node(capture *c, const char *target, const char *name, const fx_arg *args,
+                            uint32_t n_args)
+{
+  fx_node *n = fx_node_new(c->s, c->g, FX_CALL_FUNCTION, capture_text(c, target), name);
   fx_arg *copy = keep_array(c, n_args, sizeof *copy);
 
   if (n_args)
@@ -256,6 +263,17 @@ static void note_storage(capture *c, const rush_tensor *t, capture_tensor *made)
     capture_fail(c, "a constant shares its memory with a tensor that is written to");
 }
 
+/* True for a buffer that is not part of the state dict. */
+static bool is_temporary(const capture *c, const char *name)
+{
+  const capture_structure *tree = c->options->structure;
+
+  for (size_t i = 0; tree && i < tree->n_temporary; i++)
+    if (strcmp(tree->temporary[i], name) == 0)
+      return true;
+  return false;
+}
+
 /* Add the placeholder of a tensor of the program's state, and its input. */
 static fx_node *state_node(capture *c, exported_input_kind kind, const char *name, rush_tensor *t,
                            const symshape_facts *facts)
@@ -274,7 +292,7 @@ static fx_node *state_node(capture *c, exported_input_kind kind, const char *nam
   GROW(c->s, c->inputs, c->n_inputs, c->cap_inputs, 32);
   c->inputs[c->n_inputs++] =
     (program_input){.kind = kind,
-                    .is_persistent = kind == INPUT_BUFFER,
+                    .is_persistent = kind == INPUT_BUFFER && !is_temporary(c, name),
                     .arg = {.kind = ARG_TENSOR, .name = n->name},
                     .target = capture_text(c, name)};
   session_table_put(c->s, c->state, str_of(c->inputs[c->n_inputs - 1].target), t);
@@ -321,6 +339,27 @@ rush_value capture_number_tensor(capture *c, rush_value number)
   const rush_value v = capture_tensor_new(c, NULL, &facts, false);
 
   capture_tensor_of(c, v.as.tensor)->number = number;
+  return v;
+}
+
+rush_value capture_wrapped_number(capture *c, rush_value number)
+{
+  const capture_number *n = capture_number_of(number);
+  const bool is_bool = n ? n->kind == FX_VAL_BOOL : number.tag == RUSH_TAG_BOOL;
+  const bool is_int = n ? n->kind == FX_VAL_INT : number.tag == RUSH_TAG_INT;
+  const int dtype = is_bool                            ? RUSH_BOOL
+                    : is_int                           ? RUSH_INT64
+                    : number.tag == RUSH_TAG_COMPLEX ? RUSH_COMPLEX128
+                                                       : RUSH_FLOAT64;
+  const symshape_facts f = {.dtype = (int16_t)dtype,
+                            .flags = SHAPE_WRAPPED,
+                            .alias = -1,
+                            .offset = sym_const(c->env, 0)};
+  const rush_value v = capture_tensor_new(c, NULL, &f, false);
+  capture_tensor *t = capture_tensor_of(c, v.as.tensor);
+
+  t->number = number;
+  t->is_wrapped = true;
   return v;
 }
 
@@ -540,6 +579,8 @@ static fx_node *add_call(capture *c, const op *o, const char *target, const rush
 
   while (n_pos < sc->n_args && !sc->args[n_pos].kwarg_only)
     n_pos++;
+  if (o->name_key == OPN__ASSERT_TENSOR_METADATA) /* PyTorch's own code calls it by name */
+    n_pos = 1;
   for (uint32_t i = 0; i < n_pos; i++)
     last = is_default(&sc->args[i], args[i]) ? last : i + 1;
   fx_arg *pos = session_array(c->s, fx_arg, (size_t)last + 1);
@@ -551,7 +592,9 @@ static fx_node *add_call(capture *c, const op *o, const char *target, const rush
     if (!is_default(&sc->args[i], args[i]))
       named[n_named++] =
         (fx_named){str_of(sc->args[i].name), capture_arg(c, args[i], sc->args[i].type)};
-  fx_node *n = capture_node(c, target, pos, last);
+  fx_node *n = o->name_key == OPN__ASSERT_TENSOR_METADATA
+                 ? capture_named_node(c, target, "_assert_tensor_metadata_default", pos, last)
+                 : capture_node(c, target, pos, last);
   n->kwargs = named;
   n->n_kwargs = n_named;
   return n;
@@ -586,6 +629,26 @@ static void read_argument(capture *c, rush_value v, symshape_arg *out)
       out->tensors[i] = (symshape_facts){.dtype = DTYPE_NONE, .alias = -1};
 }
 
+/* Return what the trace says of result i of the node being evaluated, or NULL. */
+static const ir_facts *declared_facts(const capture *c, uint32_t i)
+{
+  const ir_node *n = c->declared;
+  const ir_facts *f = n && i < n->n_outputs ? ir_facts_of(n->outputs[i]->type) : NULL;
+
+  return f && !ir_facts_is_none(f) ? f : NULL;
+}
+
+/* In a region of autocast arguments are converted to what the result has. */
+static void cast_arguments(const capture *c, symshape_call *call)
+{
+  const ir_facts *f = declared_facts(c, 0);
+
+  for (uint32_t i = 0; f && dtype_is_float(f->dtype) && i < call->schema->n_args; i++)
+    for (uint32_t k = 0; call->args[i].tensors && k < call->args[i].n; k++)
+      if (dtype_is_float(call->args[i].tensors[k].dtype))
+        call->args[i].tensors[k].dtype = f->dtype;
+}
+
 static void apply_rule(capture *c, const op *o, const rush_value *args, symshape_call *call)
 {
   const schema *sc = o->schema;
@@ -596,7 +659,12 @@ static void apply_rule(capture *c, const op *o, const rush_value *args, symshape
     read_argument(c, args[i], &call->args[i]);
     call->args[i].value = capture_plain_number(args[i]);
   }
+  if (c->n_autocast)
+    cast_arguments(c, call);
   op_symshape(c->s, c->env, o, call);
+  const ir_facts *f = c->n_autocast && call->n_results ? declared_facts(c, 0) : NULL;
+  if (f && f->dtype != DTYPE_NONE && !(call->results[0]->flags & SHAPE_ITSELF))
+    call->results[0]->dtype = f->dtype;
 }
 
 /* True if some argument requires a gradient, and results may have one. */
@@ -638,6 +706,10 @@ static void name_sizes(capture *c, const symshape_facts *f, fx_node *n)
     if (a && e->k == 0 && e->terms[0].coef == 1 && e->terms[0].degree == 1 &&
         a->kind == SYM_SYMBOL && !a->backed && !capture_symbol_of(c, a))
       capture_symbol_add(c, e, NULL, n, i, NULL);
+    else
+      continue;
+    if (c->options->structure && !c->decomposes)
+      capture_check_range(c, e);
   }
 }
 
@@ -775,13 +847,14 @@ void capture_record(capture *c, const op *o, const rush_value *args, rush_value 
   const schema *sc = o->schema;
   recorded r = {.c = c, .o = o, .args = args};
 
-  if (!op_has_shape(o))
+  if (!op_has_shape(o) && sc->n_returns)
     capture_fail(c, "%s%s%s cannot be exported: it has no shape rule", sc->name,
                  *sc->overload ? "." : "", sc->overload);
   for (uint32_t i = 0; i < sc->n_args; i++)
     if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
       capture_check_write(c, o, capture_tensor_of(c, args[i].as.tensor));
-  apply_rule(c, o, args, &r.call);
+  if (sc->n_returns)
+    apply_rule(c, o, args, &r.call);
   r.requires_grad = wants_grad(c, o, args);
   fx_node *n = add_call(c, o, target_of(c, o), args);
   if (sc->n_returns == 1)

@@ -64,11 +64,13 @@ static void note_place(capture *c, function *f, const ir_node *n)
     *c->options->place = c->here;
 }
 
-/* Note where the guards were decided that are new. */
-static void note_guards(capture *c)
+void capture_note_guards(capture *c)
 {
   while (c->n_decided < c->env->n_guards) {
+    uint32_t cap = c->cap_decided;
+    GROW(c->s, c->decided_by, c->n_decided, cap, 16);
     GROW(c->s, c->decided, c->n_decided, c->cap_decided, 16);
+    c->decided_by[c->n_decided] = NULL;
     c->decided[c->n_decided++] = c->here;
   }
 }
@@ -288,8 +290,11 @@ static void run_branch(void *arg, const ir_block *b, rush_value *outputs)
 static void run_if(evaluation *e, const ir_node *n)
 {
   rush_value *out = session_array(e->c->s, rush_value, (size_t)n->n_outputs + 1);
-  const rush_value cond = input_of(e, n, 0);
+  const capture_number *number = capture_number_of(input_of(e, n, 0));
+  rush_value cond = input_of(e, n, 0);
 
+  if (number && capture_can_decide(e->c, number))
+    cond = capture_fix_number(e->c, cond);
   if (capture_number_of(cond))
     capture_cond(e->c, n, cond, run_branch, e, out);
   else
@@ -311,7 +316,11 @@ static void take_step(capture *c)
 
 static bool known_condition(capture *c, rush_value v)
 {
-  if (capture_number_of(v))
+  const capture_number *n = capture_number_of(v);
+
+  if (n && capture_can_decide(c, n))
+    return capture_fix_number(c, v).as.b;
+  if (n)
     capture_fail(c, "a loop that ends when data say so cannot be exported: how often it runs must "
                     "be known");
   return v.as.b;
@@ -371,8 +380,19 @@ static rush_value call_method(capture *c, rush_value self, const char *name,
   return v;
 }
 
+/* True if nothing but a higher-order operator uses the task: it is one of its functions. */
+static bool is_closure(const ir_node *n)
+{
+  for (const ir_use *u = n->outputs[0]->uses; u; u = u->next)
+    if (u->user->kind != IR_HIGHER_ORDER)
+      return false;
+  return n->function && n->outputs[0]->uses;
+}
+
 static rush_value run_fork(evaluation *e, const ir_node *n, const rush_value *args)
 {
+  if (is_closure(n))
+    return capture_closure(e->c, n->function, args, n->n_inputs);
   if (n->function)
     return capture_call(e->c, n->function, args, n->n_inputs);
   set_inputs(e, n->blocks[0], args, ir_block_n_inputs(n->blocks[0]));
@@ -388,6 +408,24 @@ static bool is_entered(capture *c, const op *o)
   return !op_has_shape(o) && o->family == FAMILY_COMPOSITE;
 }
 
+/* Return the arguments without symbolic bools, of which no operator on tensors takes any. */
+static const rush_value *known_flags(capture *c, const op *o, const rush_value *args)
+{
+  rush_value *own = NULL;
+
+  for (uint32_t i = 0; i < o->schema->n_args; i++) {
+    const capture_number *n = capture_number_of(args[i]);
+    if (!n || n->kind != FX_VAL_BOOL || type_is(o->schema->args[i].type, TYPE_NUMBER))
+      continue;
+    if (!own) {
+      own = session_array(c->s, rush_value, o->schema->n_args);
+      memcpy(own, args, o->schema->n_args * sizeof *own);
+    }
+    own[i] = capture_fix_number(c, args[i]);
+  }
+  return own ? own : args;
+}
+
 void capture_op(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   void *body;
@@ -399,7 +437,7 @@ void capture_op(capture *c, const op *o, const rush_value *args, rush_value *res
     return;
   }
   if (!is_entered(c, o)) {
-    capture_record(c, o, args, results);
+    capture_record(c, o, known_flags(c, o, args), results);
     return;
   }
   session_check(c->s, op_decomposition(c->s->cx, o, &body));
@@ -444,8 +482,11 @@ static void run_op(evaluation *e, const ir_node *n, const rush_value *args)
     results[i] = value_none();
   if (n->op->schema->is_vararg || n->op->schema->n_args != n->n_inputs)
     capture_compute(e->c, n->op, args, n->n_inputs, results, n->n_outputs);
-  else
+  else {
+    e->c->declared = n;
     capture_op(e->c, n->op, args, results);
+    e->c->declared = NULL;
+  }
   for (uint32_t i = 0; i < n->n_outputs; i++)
     set_output(e, n, i, results[i]);
 }
@@ -551,6 +592,15 @@ static bool run_call(evaluation *e, const ir_node *n, const rush_value *in)
   return true;
 }
 
+static void run_higher(evaluation *e, const ir_node *n, const rush_value *in)
+{
+  rush_value *out = session_array(e->c->s, rush_value, (size_t)n->n_outputs + 1);
+
+  capture_higher(e->c, n, in, out);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    set_output(e, n, i, out[i]);
+}
+
 static void run_node(evaluation *e, const ir_node *n)
 {
   rush_value *in = inputs_of(e, n);
@@ -567,6 +617,9 @@ static void run_node(evaluation *e, const ir_node *n)
     return;
   case IR_LOOP:
     run_loop(e, n);
+    return;
+  case IR_HIGHER_ORDER:
+    run_higher(e, n, in);
     return;
   case IR_RAISE:
     raise(e, n);
@@ -589,7 +642,7 @@ static void run_block(evaluation *e, const ir_block *b)
     e->frame.at = n;
     note_place(e->c, e->frame.function, n);
     run_node(e, n);
-    note_guards(e->c);
+    capture_note_guards(e->c);
   }
   session_leave(e->c->s);
 }

@@ -238,27 +238,6 @@ static rush_value list_value(decomposition *d, const fx_arg *a, const type *t)
   return v;
 }
 
-/* Return a number as a tensor that prints as the number. */
-static rush_value wrapped_number(decomposition *d, rush_value number)
-{
-  const int dtype = number.tag == RUSH_TAG_BOOL  ? RUSH_BOOL
-                    : number.tag == RUSH_TAG_INT ? RUSH_INT64
-                    : number.tag == RUSH_TAG_FLOAT
-                      ? RUSH_FLOAT64
-                      : RUSH_COMPLEX128;
-  capture *c = d->c;
-  const symshape_facts f = {.dtype = (int16_t)dtype,
-                            .flags = SHAPE_WRAPPED,
-                            .alias = -1,
-                            .offset = sym_const(c->env, 0)};
-  const rush_value v = capture_tensor_new(c, NULL, &f, false);
-  capture_tensor *t = capture_tensor_of(c, v.as.tensor);
-
-  t->number = number;
-  t->is_wrapped = true;
-  return v;
-}
-
 /* Convert a value to a parameter's type: numbers to tensors or floats, one number to a list. */
 static rush_value converted(decomposition *d, rush_value v, const type *t)
 {
@@ -272,7 +251,7 @@ static rush_value converted(decomposition *d, rush_value v, const type *t)
   if (!t || !is_number)
     return v;
   if (t->kind == TYPE_TENSOR)
-    return wrapped_number(d, v);
+    return capture_wrapped_number(d->c, v);
   if (t->kind == TYPE_FLOAT && v.tag == RUSH_TAG_INT)
     return value_float((double)v.as.i);
   if (t->kind != TYPE_LIST)

@@ -63,6 +63,16 @@ fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, cons
   return n;
 }
 
+void fx_node_unlink(fx_node *n)
+{
+  fx_graph *g = n->graph;
+
+  *(n->prev ? &n->prev->next : &g->first) = n->next;
+  *(n->next ? &n->next->prev : &g->last) = n->prev;
+  n->prev = n->next = NULL;
+  g->n_nodes--;
+}
+
 void fx_node_move_before(fx_node *n, fx_node *at)
 {
   fx_graph *g = n->graph;

@@ -171,6 +171,8 @@ const char *fx_target_name(session *s, const char *target);
 fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, const char *name);
 /* Move a node before another of its graph (NULL: to the end). */
 void fx_node_move_before(fx_node *n, fx_node *at);
+/* Take a node out of its graph. */
+void fx_node_unlink(fx_node *n);
 /* Add a graph under a name; one of that name is replaced, as PyTorch's register_module does. */
 void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner_steal);
 fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name); /* borrowed, or NULL */

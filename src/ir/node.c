@@ -489,7 +489,9 @@ static bool kind_of_name(str name, ir_kind *out)
   return false;
 }
 
-static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan"};
+static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan",
+                                                "parameter", "number", "assertion",
+                                                "autocast"};
 
 static ir_kind kind_of(str name)
 {

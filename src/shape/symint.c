@@ -736,7 +736,8 @@ bool sym_decide(sym_env *env, sym_cond c)
     text_buf *t = session_text(env->s);
     sym_cond_print(t, c);
     session_fail(env->s, NULL,
-                 "whether %s cannot be decided before the program runs: it depends on the data",
+                 "Could not guard on data-dependent expression %s: it cannot be decided before the "
+                 "program runs, since it depends on data",
                  text_str(t));
   }
   const bool now = holds(c.rel, v);

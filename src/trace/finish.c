@@ -302,7 +302,8 @@ uint32_t recorder_finish(session *s, recorder *r, traced output)
   session_table_init(s, &w->seen);
   session_table_init(s, &w->n_calls);
   ir_block_add_output(s, r->g->block, out);
-  pass_dce(s, r->g);
+  if (!r->keeps_unused)
+    pass_dce(s, r->g);
   collect_items(w);
   connect(w, 0);
   share(w, out, 0);

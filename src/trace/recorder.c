@@ -120,6 +120,8 @@ void recorder_set_name(session *s, recorder *r, traced v, const char *name)
     ir_value_set_name(s, value, name);
 }
 
+void recorder_keep_unused(recorder *r) { r->keeps_unused = true; }
+
 void recorder_skip(recorder *r, uint32_t n) { r->n_numbers += n; }
 
 /* -- Attributes -------------------------------------------------------------------------------- */

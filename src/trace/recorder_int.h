@@ -57,7 +57,7 @@ struct recorder {
   table places;       /* sources, by the text of their frames */
   traced_function *functions;
   uint32_t n_functions;
-  bool is_finished;
+  bool is_finished, keeps_unused;
 };
 
 /* Return the value of a number; leaves the session if there is none. */

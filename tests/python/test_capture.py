@@ -186,7 +186,7 @@ def test_a_size_that_cannot_vary_is_named(run, tmp_path: pathlib.Path) -> None:
         run, tmp_path, "def forward(x: Tensor) -> Tensor:\n    return x + torch.ones([4])\n"
     )
     got = run("export", model, "randn(4)", "-o", str(tmp_path / "m.pt2"), "--dynamic", "0", code=2)
-    assert "Constraints violated" in got.stderr and "L['x'].size()[0] == 4" in got.stderr
+    assert "Constraints violated" in got.stderr and "to be a constant (4)" in got.stderr
     assert "x + torch.ones([4])" in got.stderr
 
 
@@ -339,7 +339,7 @@ def test_a_size_that_indexes_a_list_is_a_condition(run, tmp_path: pathlib.Path) 
     run("export", model, "ones(3)", "-o", made)
     assert result(run, made, ["ones(3)"]) == result(run, model, ["ones(3)"])
     got = run("export", model, "ones(3)", "-o", made, "--dynamic", "0", code=2)
-    assert "L['x'].size()[0] == 3" in got.stderr
+    assert "to be a constant (3)" in got.stderr
 
 
 @needs_torch

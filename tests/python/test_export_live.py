@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import pathlib
 from typing import Any
 
@@ -79,7 +81,8 @@ def test_a_decision_on_a_size_is_a_condition(tmp_path: pathlib.Path) -> None:
     args = (torch.ones(5),)
     with pytest.raises(ValueError, match="Constraints violated") as error:
         export(Decides(), args, dynamic_shapes={"x": {0: Dim("b")}})
-    assert "size()[0] >= 4" in str(error.value)
+    assert "4 <= L['x'].size()[0]" in str(error.value)
+    assert "b = Dim('b', min=4)" in str(error.value)
     made = reloaded(export(Decides(), args, dynamic_shapes={"x": {0: Dim.AUTO}}), tmp_path)
     assert torch.equal(made.module()(torch.ones(9)), torch.full((9,), 2.0))
     with pytest.raises(AssertionError, match="Guard failed"):
@@ -124,24 +127,31 @@ def test_modules_of_ours(tmp_path: pathlib.Path) -> None:
     torch.testing.assert_close(reloaded(made, tmp_path).module()(y), torch.jit.load(path)(y))
 
 
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        ({"z": {0: Dim("b")}}, "no argument 'z'"),
-        (({0: Dim("b")}, {}), "expected 1 items, got 2"),
-        ({"x": {3: Dim("b")}}, "it has 1 dimensions"),
-        ({"x": {0: 7}}, "is 5 in the example, not 7"),
-        ({"x": {0: Dim("b", min=6, max=9)}}, "in the range"),
-    ],
-)
-def test_wrong_shapes_are_refused(shapes: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        export(Decides(), (torch.ones(5),), dynamic_shapes=shapes)
+WRONG_SHAPES = [
+    lambda dim: {"z": {0: dim("b")}},
+    lambda dim: ({0: dim("b")}, {}),
+    lambda dim: {"x": {0: 7}},
+    lambda dim: {"x": {0: dim("b", min=6, max=9)}},
+    lambda dim: {"x": [dim("b"), None]},
+    lambda dim: {"x": {0: "b"}},
+    lambda dim: {"x": dim("b")},
+]
+
+
+@pytest.mark.parametrize("shapes", WRONG_SHAPES)
+def test_wrong_shapes_are_refused_as_torch_refuses_them(shapes: Any) -> None:
+    with pytest.raises(Exception) as want:
+        torch.export.export(Decides(), (torch.ones(5),), dynamic_shapes=shapes(torch.export.Dim))
+    with pytest.raises(type(want.value)) as made:
+        export(Decides(), (torch.ones(5),), dynamic_shapes=shapes(Dim))
+    first = str(want.value).splitlines()[0].split("Dim(")[0]
+    assert str(made.value).startswith(first[:60])
 
 
 def test_arguments_are_a_tuple() -> None:
-    with pytest.raises(TypeError, match="to be a tuple of example positional inputs"):
+    with pytest.raises(ValueError, match="to be a tuple of example positional inputs") as error:
         export(Decides(), torch.ones(5))  # type: ignore[arg-type]
+    assert isinstance(error.value, torch._dynamo.exc.UserError)
 
 
 NETWORKS = {
@@ -182,3 +192,266 @@ def test_networks_with_a_batch(tmp_path: pathlib.Path, name: str) -> None:
     for batch in (1, 2, 16):
         more = (torch.randn(batch, *args[0].shape[1:]),)
         torch.testing.assert_close(run(*more), module(*more), rtol=1e-4, atol=1e-5)
+
+
+# -- What torch.export writes, node by node
+
+
+def code_of(program: Any) -> str:
+    return str(program.graph_module.code).strip()
+
+
+def flat(program: Any) -> list[str]:
+    """Return the operators of a program, with those of its graphs inside before their use."""
+    found: list[str] = []
+
+    def walk(module: Any) -> None:
+        for node in module.graph.nodes:
+            inner = getattr(module, str(node.target), None) if node.op == "get_attr" else None
+            if inner is not None:
+                walk(inner)
+            if node.op == "call_function":
+                found.append(str(node.target))
+
+    walk(program.graph_module)
+    return found
+
+
+class NoGrad(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        with torch.no_grad():
+            y = self.linear(x)
+            with torch.enable_grad():
+                z = y.cos()
+            w = z + 1
+        return w + self.linear(x)
+
+
+class Autocast(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+        return y.float() + 1
+
+
+class Constants(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = torch.ones(4)
+
+    def forward(self, x: Any) -> Any:
+        x.cos()
+        y = x.clone()
+        y[0] = 7
+        return x + torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.tensor(4) + self.shift, y[[0, 1]]
+
+
+class Batch(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.view(x.shape[0] * 2, 2) + x.shape[0], x * (x.shape[0] / 2)
+
+
+class CondOnSize(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.shape[0] > 4, lambda x: x.cos(), lambda x: x.sin(), [x])
+
+
+class Cond(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        y = x + 1
+        return torch.cond(x.sum() > 0, lambda x: x + y, lambda x: x - y, (x,))
+
+
+class While(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops.while_loop import while_loop
+
+        def go_on(i: Any, x: Any) -> Any:
+            return i > 0
+
+        def body(i: Any, x: Any) -> Any:
+            return i - 1, x + 1
+
+        return while_loop(go_on, body, (x.sum(), x))
+
+
+class Map(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops.map import map
+
+        return map(lambda row, y: row + y, x, x[0].clone())
+
+
+class Scan(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops.scan import scan
+
+        return scan(lambda carry, row: (carry + row, carry * row), x[0], x)
+
+
+class NonZero(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return (x - 1).nonzero() + 1
+
+
+SAME_CODE = [NoGrad, Autocast, Constants, Cond, Map, Scan, NonZero]
+
+
+@pytest.mark.parametrize("cls", SAME_CODE)
+def test_the_code_is_torch_exports(tmp_path: pathlib.Path, cls: Any) -> None:
+    module, args = cls(), (torch.ones(4, 4),)
+    want, made = torch.export.export(module, args), export(module, args)
+    assert code_of(made) == code_of(want)
+    assert flat(made) == flat(want)
+    assert str(made.graph_signature).split() == str(want.graph_signature).split()
+    torch.testing.assert_close(made.module()(*args), module(*args))
+    torch.testing.assert_close(reloaded(made, tmp_path).module()(*args), module(*args))
+
+
+def test_a_loop_on_data(tmp_path: pathlib.Path) -> None:
+    module, args = While(), (torch.ones(2, 2),)
+    made = export(module, args)
+    assert flat(made) == flat(torch.export.export(module, args))
+    for x in (torch.ones(2, 2), torch.zeros(2, 2), torch.full((2, 2), 2.0)):
+        torch.testing.assert_close(made.module()(x), module(x))
+        torch.testing.assert_close(reloaded(made, tmp_path).module()(x), module(x))
+
+
+@pytest.mark.parametrize("cls", [Batch, CondOnSize])
+def test_symbolic_numbers_are_torch_exports(tmp_path: pathlib.Path, cls: Any) -> None:
+    module, args = cls(), (torch.ones(5, 4),)
+    shapes = {"x": {0: torch.export.Dim("b", max=99)}}
+    want = torch.export.export(module, args, dynamic_shapes=shapes)
+    made = export(module, args, dynamic_shapes={"x": {0: Dim("b", max=99)}})
+    assert code_of(made) == code_of(want)
+    assert {str(k): str(v) for k, v in made.range_constraints.items()} == {
+        str(k): str(v) for k, v in want.range_constraints.items()
+    }
+    for n in (2, 5, 17):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(made.module()(x), module(x))
+        torch.testing.assert_close(reloaded(made, tmp_path).module()(x), module(x))
+
+
+class Checked(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        n = x.item()
+        torch._check(n >= 2)
+        torch._check(n <= 5)
+        return torch.full((n, 1), 1)
+
+
+def test_a_checked_number_of_data(tmp_path: pathlib.Path) -> None:
+    args = (torch.tensor([3]),)
+    made = export(Checked(), args)
+    assert flat(made) == flat(torch.export.export(Checked(), args))
+    for run in (made.module(), reloaded(made, tmp_path).module()):
+        assert run(torch.tensor([5])).shape == (5, 1)
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 5"):
+            run(torch.tensor([6]))
+
+
+class Joined(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        return torch.cat([x, x[1:]]) + y
+
+
+def test_derived_dimensions(tmp_path: pathlib.Path) -> None:
+    dim = Dim("n", min=1)
+    made = export(
+        Joined(), (torch.ones(4), torch.ones(7)), dynamic_shapes=({0: dim}, {0: 2 * dim - 1})
+    )
+    assert [str(n.meta["val"].shape[0]) for n in made.graph.find_nodes(op="placeholder")] == [
+        "s77",
+        "2*s77 - 1",
+    ]
+    for run in (made.module(), reloaded(made, tmp_path).module()):
+        args = (torch.ones(6), torch.ones(11))
+        torch.testing.assert_close(run(*args), Joined()(*args))
+        with pytest.raises(AssertionError, match="Guard failed"):
+            run(torch.ones(6), torch.ones(12))
+    with pytest.raises(ValueError, match="Constraints violated"):
+        wrong = ({0: dim}, {0: dim + 3})
+        export(Joined(), (torch.ones(4), torch.ones(7)), dynamic_shapes=wrong)
+
+
+# -- Arguments and results
+
+
+@dataclasses.dataclass
+class Parts:
+    first: Any
+    second: Any
+
+
+torch.export.register_dataclass(Parts, serialized_type_name="test_export_live.Parts")
+Pair = collections.namedtuple("Pair", ["a", "b"])
+
+
+class Mixture(torch.nn.Module):
+    def forward(
+        self, parts: Any, pair: Any, n: int, how: str, *rest: Any, flag: bool, **more: Any
+    ) -> Any:
+        out = {"sum": parts.first + pair.a * n, "none": None, "n": [n, pair.b]}
+        if flag and how == "all":
+            out["rest"] = (rest[0] + more["last"], Parts(parts.second, pair.a + 1))
+        return Pair(out, 1.5)
+
+
+def test_arguments_that_are_no_tensors() -> None:
+    args = (
+        Parts(torch.ones(2), torch.zeros(3)), Pair(torch.ones(2), torch.ones(1)), 3, "all",
+        torch.ones(1),
+    )  # fmt: skip
+    kwargs = {"flag": True, "last": torch.ones(1)}
+    made = export(Mixture(), args, kwargs)
+    want = torch.export.export(Mixture(), args, kwargs)
+    assert str(made.graph_signature).split() == str(want.graph_signature).split()
+    found, wanted = made.module()(*args, **kwargs), Mixture()(*args, **kwargs)
+    assert type(found) is Pair and isinstance(found.a["rest"][1], Parts)
+    torch.testing.assert_close(found.a["sum"], wanted.a["sum"])
+    torch.testing.assert_close(found.a["rest"][1].second, wanted.a["rest"][1].second)
+    assert found.b == 1.5 and found.a["none"] is None and found.a["n"][0] == 3
+    with pytest.raises(AssertionError, match="Guard failed"):
+        made.module()(*args[:2], 4, *args[3:], **kwargs)
+
+
+class Repeats(torch.nn.Module):
+    def forward(self, x: Any, n: int) -> Any:
+        return x + n, torch.ones(n)
+
+
+def test_an_int_that_varies(tmp_path: pathlib.Path) -> None:
+    made = export(Repeats(), (torch.ones(2), 4), dynamic_shapes={"x": None, "n": Dim.DYNAMIC})
+    for run in (made.module(), reloaded(made, tmp_path).module()):
+        torch.testing.assert_close(run(torch.ones(2), 7), Repeats()(torch.ones(2), 7))
+
+
+class Writes(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(3))
+        self.register_buffer("temporary", torch.zeros(3), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        x.add_(1)
+        self.kept = self.kept + x
+        self.temporary.add_(x)
+        return self.kept + self.temporary
+
+
+def test_what_is_written_to_stays_as_it_was(tmp_path: pathlib.Path) -> None:
+    module, x = Writes(), torch.ones(3)
+    kept = module.kept
+    made = export(module, (x,))
+    assert module.kept is kept and not kept.any() and not module.temporary.any()
+    assert x.tolist() == [1, 1, 1]
+    assert flat(made) == flat(torch.export.export(Writes(), (torch.ones(3),)))
+    assert list(made.state_dict) == ["kept"] and list(made.constants) == ["temporary"]
+    torch.testing.assert_close(
+        reloaded(made, tmp_path).module()(torch.ones(3)), Writes()(torch.ones(3))
+    )

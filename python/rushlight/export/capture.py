@@ -1,9 +1,9 @@
 """`export`: a call of a module as an exported program, with torch.export's names.
 
 A module of Rushlight's is captured as it is (rush_module_export). A torch.nn.Module is run once on
-the example, by the recorder of rushlight.jit.trace, and what was recorded is captured: sizes stay
-symbolic where `dynamic_shapes` says so, what Python decided on a size becomes a condition on it,
-and what Python would decide on data is refused.
+the example, and what was recorded is captured (live.py): sizes stay symbolic where `dynamic_shapes`
+says so, what Python decided on a size becomes a condition on it, and what Python would decide on
+data is refused.
 """
 
 from __future__ import annotations
@@ -12,14 +12,23 @@ import sys
 from typing import Any
 
 from .. import _rushlight
-from .dynamic_shapes import Dim, ShapesCollection, _DerivedDim, _DimHint, _DimHintType, _StaticDim
+from .dynamic_shapes import (
+    AdditionalInputs,
+    Dim,
+    ShapesCollection,
+    _DerivedDim,
+    _DimHint,
+    _DimHintType,
+    _StaticDim,
+)
+from .errors import translated, user_error
 from .exported_program import ExportedProgram
 from .values import int_oo
 
 __all__ = ["export"]
 
 MOST = 2**63 - 1
-Dimension = tuple["str | None", int, "str | None", int, int]
+Dimension = tuple["str | None", int, "str | None", int, int, int, int, int, bool]
 
 
 def _dimension(name: str, dim: int, spec: Any, size: int) -> Dimension | None:
@@ -28,22 +37,29 @@ def _dimension(name: str, dim: int, spec: Any, size: int) -> Dimension | None:
         if spec.type is _DimHintType.STATIC:
             return None
         most = MOST if spec.max is None else spec.max
-        return name, dim, None, 2 if spec.min is None else spec.min, most
+        return (
+            name,
+            dim,
+            None,
+            2 if spec.min is None else spec.min,
+            most,
+            0,
+            0,
+            0,
+            spec.type is _DimHintType.DYNAMIC,
+        )
     if isinstance(spec, _StaticDim):
         spec = spec.value
     if isinstance(spec, int):
         if spec != size:
             raise ValueError(f"{name}: dimension {dim} is {size} in the example, not {spec}")
         return None
-    if isinstance(spec, _DerivedDim):
-        raise NotImplementedError(
-            f"{name}: dimension {dim} is derived ({spec}): only Dim, Dim.AUTO, Dim.DYNAMIC, "
-            "Dim.STATIC and ints are supported"
-        )
     if not isinstance(spec, Dim):
         raise TypeError(f"{name}: expected a Dim, a hint, an int or None, got {spec!r}")
-    most = MOST if spec.max == int_oo else spec.max
-    return name, dim, spec.__name__, spec.min, most
+    root = spec.root if isinstance(spec, _DerivedDim) else spec
+    factor, offset = (spec.factor, spec.offset) if isinstance(spec, _DerivedDim) else (0, 0)
+    most = MOST if root.max == int_oo else root.max
+    return name, dim, root.__name__, root.min, most, factor, offset, 0, False
 
 
 def _dimensions(name: str, value: Any, spec: Any) -> list[Dimension]:
@@ -84,24 +100,6 @@ def _all_dimensions(arguments: dict[str, Any], shapes: Any) -> list[Dimension]:
     return [d for name, s in shapes.items() for d in _dimensions(name, arguments[name], s)]
 
 
-def _recorded(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]) -> Any:
-    """Run a torch.nn.Module once and return what was recorded as a module; its state is as
-    before."""
-    import torch
-
-    from ..jit import trace_run, traced_module
-
-    inputs: Any = dict(zip(names, (*args, *kwargs.values()), strict=True)) if kwargs else args
-    options = trace_run.Options(False, None, 0.0, False, bool(kwargs), False, exported=True)
-    buffers = [(b, b.detach().clone()) for b in module.buffers()]
-    try:
-        return traced_module.trace_methods(module, {"forward": inputs}, options)
-    finally:
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-
-
 def export(
     mod: Any,
     args: tuple[Any, ...],
@@ -110,44 +108,62 @@ def export(
     dynamic_shapes: Any = None,
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
     """Return the exported program of a call of a module with arguments like these.
 
     `mod`: a module of Rushlight's (of an archive, or scripted), or a torch.nn.Module.
     `dynamic_shapes`: by argument, the dimensions that may vary: `{"x": {0: Dim("batch")}}`.
+    `strict`: accepted as torch.export does; bytecode is not captured, the module's call is in both
+    cases.
     """
-    if not isinstance(args, tuple):
-        raise TypeError(
-            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
-        )
-    if strict:
-        raise NotImplementedError("strict=True (capture of bytecode) is not supported")
-    if preserve_module_call_signature:
-        raise NotImplementedError("preserve_module_call_signature is not supported")
-    kwargs = dict(kwargs or {})
+    del strict, prefer_deferred_runtime_asserts_over_guards
     torch: Any = sys.modules.get("torch")
     is_ours = isinstance(mod, _rushlight.Module)
     if not is_ours and not (torch is not None and isinstance(mod, torch.nn.Module)):
-        raise TypeError(
-            f"`mod` must be a module of Rushlight's or a torch.nn.Module, got {type(mod)}"
+        raise ValueError(
+            f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}: a module of "
+            "Rushlight's is taken, too."
         )
-    names = _names(mod, len(args), kwargs, is_ours)
-    if isinstance(dynamic_shapes, ShapesCollection):
+    if not is_ours and isinstance(mod, torch.jit.ScriptModule):
+        raise ValueError(
+            "Exporting a ScriptModule is not supported. Save it, and export the module that "
+            "rushlight.load makes of the file."
+        )
+    if not isinstance(args, tuple):
+        raise user_error(
+            "INVALID_INPUT",
+            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}",
+        )
+    if preserve_module_call_signature:
+        raise NotImplementedError("preserve_module_call_signature is not supported")
+    kwargs = dict(kwargs or {})
+    more = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    try:
+        made = _export(mod, args, kwargs, dynamic_shapes, is_ours)
+    except (RuntimeError, ValueError) as error:
+        found = translated(error)
+        if found is error:
+            raise
+        raise found from error
+    made._parts["example_inputs"] = args, kwargs
+    if more is not None:
+        more.verify(made)
+    return made
+
+
+def _export(
+    mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, is_ours: bool
+) -> ExportedProgram:
+    if not is_ours:
+        from .live import export_live
+
+        return ExportedProgram(export_live(mod, args, kwargs, shapes))
+    found = [item.name for item in mod.inputs][: len(args)]
+    names = [*found, *(f"args_{i}" for i in range(len(found), len(args))), *kwargs]
     arguments = dict(zip(names, (*args, *kwargs.values()), strict=True))
-    dimensions = _all_dimensions(arguments, dynamic_shapes)
-    module = mod if is_ours else _recorded(mod, args, kwargs, names)
-    made = _rushlight.export_call(module, "forward", args, kwargs, dimensions)
+    dimensions = _all_dimensions(arguments, shapes)
+    made = _rushlight.export_call(mod, "forward", args, kwargs, dimensions, None)
     return ExportedProgram(_rushlight.exported_of(made))
-
-
-def _names(mod: Any, n_args: int, kwargs: dict[str, Any], is_ours: bool) -> list[str]:
-    """Return the names of the given parameters."""
-    if is_ours:
-        found = [item.name for item in mod.inputs]
-    else:
-        from ..jit.trace_run import argument_names
-
-        found = argument_names(mod.forward)
-    found = found[:n_args] + [f"args_{i}" for i in range(len(found), n_args)]
-    return [*found, *kwargs]

@@ -40,11 +40,6 @@ def _converting(original: Callable, to: str) -> Callable:
         tracer = current()
         if tracer is None:
             return original(self, *args, **kwargs)
-        if tracer.numbers is not None and to:
-            with tracer.pause():
-                value = original(self, *args, **kwargs)
-            tracer.converted(self, value)
-            return value
         if to:
             what = to if to.startswith("NumPy") else f"Python {to}"
             warn(f"Converting a tensor to a {what} {WHAT_IS_LOST}")
@@ -308,6 +303,20 @@ _CONVERSIONS = {
 }  # fmt: skip
 
 
+def dispatching() -> list[tuple[Any, str, Any]]:
+    """Return what is replaced so that the mode costs less."""
+    ops = torch._ops
+    return [
+        (torch._library.utils, "handle_dispatch_mode", _dispatching(handle_dispatch_mode)),
+        (
+            ops,
+            "_pop_mode_from_pre_dispatch",
+            _taking_mode_off(ops._pop_mode_from_pre_dispatch),
+        ),
+        (ops, "_set_mode_pre_dispatch", _putting_mode_on(ops._set_mode_pre_dispatch)),
+    ]
+
+
 def replacements() -> list[tuple[Any, str, Any]]:
     tensor, base = torch.Tensor, torch._C.TensorBase
     shape = property(_size, doc=base.shape.__doc__)
@@ -325,18 +334,8 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (torch._C, "fork", _forking(torch._C.fork)),
         (torch._C, "wait", _waiting(torch._C.wait)),
         (torch._C, "_get_tracing_state", current),
-        (torch._library.utils, "handle_dispatch_mode", _dispatching(handle_dispatch_mode)),
-        (
-            torch._ops,
-            "_pop_mode_from_pre_dispatch",
-            _taking_mode_off(torch._ops._pop_mode_from_pre_dispatch),
-        ),
-        (
-            torch._ops,
-            "_set_mode_pre_dispatch",
-            _putting_mode_on(torch._ops._set_mode_pre_dispatch),
-        ),
         (torch._C, "_is_tracing", lambda: current() is not None),
+        *dispatching(),
     ]
     for name, to in _CONVERSIONS.items():
         if hasattr(tensor, name):
@@ -363,14 +362,14 @@ _ABSENT = object()
 _replaced: dict[Any, Any] = {}  # what stands in the place of what
 
 
-def _install() -> None:
+def _install(rows: list[tuple[Any, str, Any]]) -> None:
     global _n_tracing
     with _patch_lock:
         _n_tracing += 1
         if _n_tracing > 1:
             return
         _rushlight.set_call_hook(scripted)
-        for owner, name, made in replacements():
+        for owner, name, made in rows:
             _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
             _replaced[made] = getattr(owner, name)
             setattr(owner, name, made)
@@ -394,18 +393,22 @@ def _uninstall() -> None:
 
 
 @contextlib.contextmanager
-def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
-    """Record what this thread computes. modules: names of nn.Modules whose calls become frames."""
+def tracing(
+    tracer: Tracer, modules: dict[Any, str], rows: list[tuple[Any, str, Any]] | None = None
+) -> Iterator[None]:
+    """Record what this thread computes. modules: names of nn.Modules whose calls become frames.
+    rows: what is replaced meanwhile, if it is not what a trace replaces: (owner, name, by)."""
     if here.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
     with _turn:
-        _install()
+        _install(replacements() if rows is None else rows)
+        indexing = Indexing(_replaced) if rows is None else contextlib.nullcontext()
         here.tracer = tracer
         names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
         torch.jit._trace._trace_module_map = modules
         torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
         try:
-            with enable_python_dispatcher(), Mode(tracer), Indexing(_replaced):
+            with enable_python_dispatcher(), Mode(tracer), indexing:
                 yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast)

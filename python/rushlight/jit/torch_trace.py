@@ -21,7 +21,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 import torch._ops
@@ -31,13 +31,19 @@ from torch.jit._trace import TracerWarning
 from .. import _rushlight
 from .entry import entry
 from .python_calls import caller
-from .trace_run import leaves
 from .trace_state import current
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
 OURS = (PACKAGE, *DISPATCH)
+# Files whose frames are no places of an exported program.
+UNSEEN = (
+    os.path.join(_TORCH, "nn", "modules", "module.py"),
+    os.path.join(_TORCH, "__init__.py"),
+    os.path.join(_TORCH, "fx", "experimental"),
+    os.path.join(os.path.dirname(PACKAGE), "export"),
+)
 
 DTYPE_NAMES = {
     getattr(torch, d.name): d.scalar_type
@@ -116,8 +122,6 @@ class SymbolicNumber:
     def guard_int(self, file: str, line: int) -> int:
         """Handle a use of the tensor as a number in the binding: the operator that it calls next
         may refer to the tensor."""
-        if self.tracer.numbers is not None and not self.tracer.is_number(self.tensor):
-            self.tracer.refuse_conversion()
         self.tracer.given.append((self, instruction()))
         return self.number
 
@@ -240,6 +244,8 @@ def signature(func: Any) -> Signature | None:
 class Tracer:
     """One trace over torch code."""
 
+    apart = TAKEN_APART  # names of operators of which the callees are recorded
+
     def __init__(self, type: Any = None) -> None:
         """`type`: the type of the module whose method is traced."""
         self.recorder = _rushlight.Recorder(entry().unit, type)
@@ -254,8 +260,6 @@ class Tracer:
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
         self.untracked: set[int] = set()  # ids of tensors of known memory that are constants
         self.memory: dict[tuple, int | str] = {}  # by what a tensor is a view of, and how
-        # for an exported program: values that are computed from sizes only; None: a trace
-        self.numbers: set[int] | None = None
 
     # -- Tensors and their values
     # ----------------------------------------------------------------------------
@@ -356,8 +360,10 @@ class Tracer:
             return self.item(args[0])
         at, given, self.given = instruction() if self.given else None, self.given, []
         given = [g for g in given if g[1] == at]
-        if torch.is_autocast_enabled("cpu") and torch._C._dispatch_has_kernel_for_dispatch_key(
-            func.name(), "AutocastCPU"
+        if (
+            self.apart
+            and torch.is_autocast_enabled("cpu")
+            and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "AutocastCPU")
         ):
             with self.mode or contextlib.nullcontext():  # its casts are operators
                 return func._op_dk(torch._C.DispatchKey.AutocastCPU, *args, **kwargs)
@@ -377,12 +383,7 @@ class Tracer:
             where = location()
             inputs = self.inputs(known, args, kwargs, given, where)
             result = func(*plain_args, **plain_kwargs)
-        are_numbers = self.numbers is not None and self.is_of_numbers(args, kwargs)
         self.add(known, inputs, result, where)
-        if self.numbers is not None and are_numbers:
-            self.numbers.update(
-                v for t in leaves(result) if isinstance(v := self.values.get(id(t)), int)
-            )
         return result
 
     def check_unique(self, name: str, tensor: torch.Tensor) -> None:
@@ -408,7 +409,7 @@ class Tracer:
         """Return the key with which to call an operator whose callees are recorded instead; None:
         record the operator itself."""
         keys = torch._C.DispatchKey
-        if name in TAKEN_APART and not has_given and self.numbers is None:
+        if name in self.apart and not has_given:
             return keys.CompositeImplicitAutograd
         if name.startswith("aten::_foreach_"):
             return keys.CompositeExplicitAutograd
@@ -509,9 +510,7 @@ class Tracer:
             else:
                 types.append("Tensor" if kind.name == "OptionalType" else kind.text)
         name = known.name
-        if (
-            name == "aten::convolution" and self.numbers is None
-        ):  # what it calls; the rest is about cuDNN
+        if name == "aten::convolution" and self.apart:  # what it calls; the rest is about cuDNN
             name = "aten::_convolution"
             types = [types[0].replace("requires_grad=1", "requires_grad=0")]
             inputs = inputs + [self.recorder.constant(flag) for flag in (False, False, True, True)]
@@ -705,47 +704,7 @@ class Tracer:
     def to_tensor(self, kind: str, inputs: list[int]) -> int:
         """Return a number that an operator computes as a tensor."""
         number = self.one(kind, inputs, "int", location())
-        made = self.one("prim::NumToTensor", [number], "Long(device=cpu)")
-        if self.numbers is not None:
-            self.numbers.add(made)
-        return made
-
-    # -- Exported programs
-    # -----------------------------------------------------------------------------------------
-
-    def is_number(self, tensor: torch.Tensor) -> bool:
-        """True for a tensor that is computed from sizes only."""
-        return self.numbers is not None and self.find(tensor) in self.numbers
-
-    def is_of_numbers(self, args: tuple, kwargs: dict) -> bool:
-        tensors = [t for t in leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        if not any(self.is_number(t) for t in tensors):
-            return False
-        return all(self.is_number(t) or not self.known(t) for t in tensors)
-
-    def converted(self, tensor: torch.Tensor, value: Any) -> None:
-        """Record that Python has taken the value of a tensor: it holds for the sizes for which it
-        is the same."""
-        if not self.known(tensor):
-            return
-        if not self.is_number(tensor) or not isinstance(value, (bool, int, float)):
-            self.refuse_conversion()
-        found, where = self.find(tensor), location()
-        assert found is not None
-        if isinstance(value, bool):
-            holds = found if value else self.one("aten::logical_not", [found], "Tensor", where)
-        else:
-            is_whole = isinstance(value, int) or value.is_integer()
-            number = self.recorder.constant(int(value) if is_whole else value, where)
-            holds = self.one("aten::eq", [found, number], "Tensor", where)
-        self.recorder.add("aten::_assert_async", [holds], (), where)
-
-    def refuse_conversion(self) -> NoReturn:
-        raise RuntimeError(
-            "The value of a tensor that depends on data is used as a number or a condition in "
-            f"Python, which an exported program cannot do, at {location().splitlines()[0]}. Use "
-            "torch.cond, torch.where, or another form without the value"
-        )
+        return self.one("prim::NumToTensor", [number], "Long(device=cpu)")
 
     def number_of(self, index: Any) -> Any:
         """Return the symbolic number of a traced zero-dimensional tensor; None for anything
@@ -930,13 +889,13 @@ def has_symbols(value: Any) -> bool:
         return any(map(has_symbols, value))
     if kind is dict:
         return any(map(has_symbols, value.values()))
-    return kind is torch.SymInt or kind is torch.SymFloat
+    return kind is torch.SymInt or kind is torch.SymFloat or kind is torch.SymBool
 
 
 def concrete(value: Any) -> Any:
     """Replace symbolic numbers by their values."""
-    if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, SymbolicNumber):
-        return value.node.number
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return getattr(value.node, "number", value)
     if type(value) in (list, tuple):
         return type(value)(concrete(v) for v in value)
     if type(value) is dict:
@@ -961,12 +920,14 @@ known_lines: dict[tuple[int, int], tuple[str, Any]] = {}
 def location() -> str:
     """Return the place of that frame and its callers, "file.py(12): function", without ours."""
     frame, lines = innermost(), []
+    tracer = current()
+    unseen = (PACKAGE,) if tracer is None or tracer.apart else (PACKAGE, *UNSEEN)
     while frame is not None:
         code = frame.f_code
         at = id(code), frame.f_lasti
         known = known_lines.get(at)
         if known is None:
-            is_ours = code.co_filename.startswith(PACKAGE)
+            is_ours = code.co_filename.startswith(unseen)
             line = "" if is_ours else f"{code.co_filename}({frame.f_lineno}): {code.co_name}\n"
             known = known_lines[at] = line, code
         lines.append(known[0])

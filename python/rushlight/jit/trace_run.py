@@ -93,7 +93,6 @@ class Options(NamedTuple):
     named: bool
     outplace: bool
     stored: bool = False
-    exported: bool = False  # for an exported program: nothing that data decide is taken as it is
 
 
 def as_tuple(inputs: Any, torch: Any) -> tuple[Any, ...]:
@@ -167,7 +166,6 @@ class Recording:
         self.torch = __import__("torch")
         self.tracer = tracer = torch_trace.Tracer(of and of[1])
         tracer.outplace = options.outplace
-        tracer.numbers = set() if options.exported else None
         self.tensor_type = torch_trace.tensor_type
         if of is not None:
             tracer.recorder.skip(n_attributes(of[0]))

@@ -35,6 +35,10 @@ class Built:
             self.made[id(module)] = self.build_one(module)
         return self.made[id(module)]
 
+    def more_slots(self, module: torch.nn.Module) -> list[tuple[str, Any]]:
+        """Return tensors besides parameters and buffers that are attributes of the object."""
+        return []
+
     def build_with_exports(self, module: torch.nn.Module) -> None:
         """Build a module with methods that are to be compiled."""
         from .modules import modules
@@ -69,6 +73,9 @@ class Built:
                 if value is not None:  # as in torch, what is None is not there
                     made.add_attr(name, tensor, kind)
                     slots.append((name, value))
+        for name, value in self.more_slots(module):
+            made.add_attr(name, tensor, 0)
+            slots.append((name, value))
         made.add_attr("training", boolean, 0)
         slots.append(("training", module.training))
         for name, child in module._modules.items():

@@ -1,0 +1,718 @@
+"""Records what a torch.nn.Module computes for an exported program: what torch.export sees of it.
+
+As a trace (torch_trace.py), but sizes that may vary are torch.SymInts over values of the recorder
+(torch_numbers.py), torch is told that it exports and not that it traces, data decide nothing, and
+torch.cond, while_loop, map and scan are recorded as such. Which sizes may vary is known from the
+arguments: results have such a size if an argument has, or if the operator makes a size of data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch._ops import HigherOrderOperator
+
+from .. import _rushlight, library
+from . import torch_trace
+from .torch_numbers import Number, symbolic
+from .torch_questions import dispatching, tracing
+from .torch_trace import Made, Tracer, concrete, location
+from .trace_state import current
+from .traced_module import Built
+
+__all__ = ["LiveTracer", "recording"]
+
+_HIGHER_ORDER = os.path.join(os.path.dirname(torch.__file__), "_higher_order_ops")
+_MODULE_CALLS = {torch.nn.Module._call_impl.__code__, torch.nn.Module._slow_forward.__code__}
+_SIZED_BY_DATA = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
+_CONVERSIONS = (
+    "to", "cpu", "bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long",
+    "short",
+)  # fmt: skip
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_SIZES = {"aten::sym_size": "size", "aten::sym_numel": "numel", "aten::sym_stride": "stride"}
+
+
+class LiveTracer(Tracer):
+    """One capture of a module's call."""
+
+    apart: set[str] = set()
+
+    def __init__(self, type: Any) -> None:
+        super().__init__(type)
+        self.recorder.keep_unused()
+        self.varying: set[int] = set()  # values of which a size may vary
+        self.sizes: dict[tuple[int, Any, int], Any] = {}
+        self.sized: dict[Any, bool] = {}  # by operator: its results have sizes that data make
+        self.constants: set[int] = set()  # values of small tensors that are known
+        self.held: dict[int, torch.Tensor] = {}  # by storage: what the caller has
+        self.saved: list[tuple[Any, Any]] = []  # storages of these before a write, and copies
+
+    # -- Operators
+
+    def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        known = torch_trace.signature(func)
+        name = known.name if known is not None else ""
+        if name in ("aten::item", "aten::_local_scalar_dense"):
+            return self.item(args[0])
+        if name in _SIZES and self.varies(args[0]):
+            found = self.asked(args[0], _SIZES[name], *args[1:])
+            return list(found) if isinstance(found, torch.Size) else found
+        if known is not None and known.writes:
+            self.save(args)
+        if name == "aten::lift_fresh" and not self.known(args[0]):
+            return self.lifted_constant(args[0])
+        result = super().dispatched(func, args, kwargs)
+        if known is None or not known.is_recorded:
+            return result
+        if self.is_sized(func, args, kwargs):
+            self.mark(result)
+        if self.constants and isinstance(result, torch.Tensor):
+            self.mark_constant(func, args, kwargs, result)
+        return result
+
+    def mark_constant(self, func: Any, args: tuple, kwargs: dict, result: torch.Tensor) -> None:
+        """Note that an operator on small constants makes one; forget it of what is written to."""
+        tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        found = self.find(result)
+        is_constant = bool(tensors) and all(map(self.is_constant, tensors))
+        is_random = torch.Tag.nondeterministic_seeded in func.tags
+        if found is not None and is_constant and not is_random and result.numel() <= 1:
+            self.constants.add(found)
+        elif found is not None:
+            self.constants.discard(found)
+
+    def lifted_constant(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Record a tensor that the code makes of Python's numbers."""
+        with self.pause():
+            made = tensor.detach().clone()
+        where = location()
+        inputs = [self.constant(made, where)]
+        value = self.one("aten::lift_fresh_copy", inputs, self.type_of(tensor), where)
+        self.constants.add(value)
+        self.bind(tensor, value)
+        return tensor
+
+    def is_constant(self, tensor: Any) -> bool:
+        """True for a tensor of one element that is computed from constants only."""
+        return not isinstance(tensor, torch.Tensor) or self.find(tensor) in self.constants
+
+    def hold(self, tensor: torch.Tensor) -> None:
+        """Note a tensor of the caller's, which is to be as it was at the end."""
+        if tensor.layout == torch.strided:
+            self.held[tensor.untyped_storage()._cdata] = tensor
+
+    def save(self, args: tuple) -> None:
+        for t in pytree.tree_leaves(args):
+            if isinstance(t, torch.Tensor) and t.layout == torch.strided:
+                with self.pause():
+                    storage = t.untyped_storage()
+                    if self.held.pop(storage._cdata, None) is not None:
+                        self.saved.append((storage, storage.clone()))
+
+    def restore(self) -> None:
+        for storage, copy in self.saved:
+            storage.copy_(copy)
+
+    def is_sized(self, func: Any, args: tuple, kwargs: dict) -> bool:
+        """True if results may have sizes that vary."""
+        by_data = self.sized.get(func)
+        if by_data is None:
+            by_data = self.sized[func] = not _SIZED_BY_DATA.isdisjoint(getattr(func, "tags", ()))
+        return (
+            by_data or self.is_any_varying(args) or (bool(kwargs) and self.is_any_varying(kwargs))
+        )
+
+    def is_any_varying(self, given: Any) -> bool:
+        for value in given.values() if isinstance(given, dict) else given:
+            if isinstance(value, torch.Tensor):
+                if self.varying and self.varies(value):
+                    return True
+            elif isinstance(value, (list, tuple)):
+                if self.is_any_varying(value):
+                    return True
+            elif isinstance(value, _SYMBOLIC):
+                return True
+        return False
+
+    def varies(self, tensor: torch.Tensor) -> bool:
+        return bool(self.varying) and self.find(tensor) in self.varying
+
+    def mark(self, result: Any) -> None:
+        for t in pytree.tree_leaves(result):
+            if isinstance(t, torch.Tensor):
+                found = self.find(t)
+                if found is not None:
+                    self.varying.add(found)
+
+    def value(self, tensor: torch.Tensor) -> int:
+        found = self.find(tensor)
+        if found is None:
+            with self.pause():
+                plain = tensor.detach() if tensor.requires_grad else tensor
+            found = self.constant(plain, location())
+            self.bind(tensor, found)
+        return found
+
+    def symbolic(self, value: Any, kind: str) -> int:
+        node = value.node
+        if not isinstance(node, Number):
+            return Made(self.literal(node.hint, kind, ""))
+        if kind == "TensorType":
+            return Made(self.one("number", [node.recorded()], "Tensor"))
+        if kind == "FloatType" and node.is_int():
+            node = node.sym_float()  # type: ignore[attr-defined]
+        return Made(node.recorded())
+
+    def number_tensor(self, value: Any, where: str) -> int:
+        return self.one("number", [self.recorder.constant(value)], "Tensor")
+
+    # -- Questions
+
+    def asked(self, tensor: torch.Tensor, what: str, dim: Any = None) -> Any:
+        """Return a size, stride, or number of elements; without a dimension all of them."""
+        base = torch._C.TensorBase
+        with self.pause():
+            n_dims = base.dim(tensor)
+            numbers = {
+                "size": base.size, "stride": base.stride, "numel": lambda t: (base.numel(t),),
+                "storage_offset": lambda t: (base.storage_offset(t),),
+            }[what](tensor)  # fmt: skip
+        if what in ("numel", "storage_offset"):
+            return self.number(tensor, f"aten::{what}", None, numbers[0])
+        if dim is not None:
+            at = int(dim)
+            if not -n_dims <= at < n_dims:
+                return numbers[at] if n_dims else getattr(base, what)(tensor, at)  # raises
+            at %= n_dims
+            return self.number(tensor, f"aten::{what}", at, numbers[at])
+        every = [self.number(tensor, f"aten::{what}", i, n) for i, n in enumerate(numbers)]
+        return torch.Size(every) if what == "size" else tuple(every)
+
+    def number(self, tensor: torch.Tensor, kind: str, dim: int | None, number: int) -> Any:
+        value = self.value(tensor)
+        key = value, (kind, dim), number
+        made = self.sizes.get(key)
+        if made is None:
+            inputs = [value] if dim is None else [value, self.recorder.constant(dim)]
+            node = self.one(kind, inputs, "int", location())
+            made = self.sizes[key] = symbolic(self, node, int(number))
+        return made
+
+    def item(self, tensor: torch.Tensor) -> Any:
+        with self.pause():
+            number = tensor.item()
+        if not self.known(tensor) or isinstance(number, complex) or self.is_constant(tensor):
+            return number
+        kind = {bool: "bool", int: "int", float: "float"}[type(number)]
+        value = self.one("aten::item", [self.value(tensor)], kind, location())
+        return symbolic(self, value, number, has_data=True)
+
+    def assert_metadata(self, tensor: torch.Tensor) -> None:
+        with self.pause():
+            given = (None, None, tensor.dtype, tensor.device, tensor.layout)
+        if self.known(tensor):
+            with self.pause():
+                inputs = [self.value(tensor), *(self.recorder.constant(value) for value in given)]
+            self.recorder.add("aten::_assert_tensor_metadata", inputs, (), location())
+
+    # -- Higher-order operators
+
+    def closure(self, func: Callable[..., Any], args: Any) -> tuple[int, list[Any], Any]:
+        """Record a function of an operator: its value, the tensors that it returns, their tree."""
+        self.recorder.open()
+        sizes, self.sizes = self.sizes, {}  # what is asked inside is known inside
+        try:
+            leaves, spec = pytree.tree_flatten(func(*args))
+            parts = [self.recorded(leaf) for leaf in leaves]
+            output = self.one("prim::TupleConstruct", parts)
+        except BaseException:
+            self.recorder.close()
+            raise
+        finally:
+            self.sizes = sizes
+        return self.recorder.close(output), leaves, spec
+
+    def recorded(self, leaf: Any) -> int:
+        """Return the value of what a program returns."""
+        if isinstance(leaf, torch.Tensor):
+            return self.value(leaf)
+        if isinstance(leaf, _SYMBOLIC):
+            return int(leaf.node.recorded())
+        if not isinstance(leaf, (bool, int, float, str, type(None))):
+            raise RuntimeError(
+                f"Found {type(leaf)} in output, which is not a known type. If this type holds "
+                "tensors, you need to register a pytree for it."
+            )
+        return self.recorder.constant(leaf)
+
+    def parameters(self, tensors: list[Any], is_row: bool) -> tuple[list[Any], list[int]]:
+        """Make what an operator passes to its function: the tensors, or a row of each."""
+        made, values = [], []
+        for tensor in tensors:
+            if not isinstance(tensor, torch.Tensor):
+                raise RuntimeError(
+                    f"a higher-order operator over a {type(tensor).__name__} cannot be exported"
+                )
+            with self.pause():
+                one = (tensor.detach()[0] if is_row else tensor.detach()).clone()
+                one.requires_grad_(tensor.requires_grad)
+            inputs = [self.value(tensor), self.recorder.constant(is_row)]
+            value = self.one("parameter", inputs, self.type_of(one), location())
+            self.bind(one, value)
+            if self.varies(tensor):
+                self.varying.add(value)
+            made.append(one)
+            values.append(value)
+        return made, values
+
+    def results(self, kind: str, inputs: list[int], tensors: list[Any], varies: bool) -> list[Any]:
+        """Record an operator whose results look like the tensors."""
+        with self.pause():
+            made = [t.detach().clone().requires_grad_(t.requires_grad) for t in tensors]
+        types = tuple(self.type_of(t) for t in made)
+        values = self.recorder.add(kind, inputs, types, location())
+        for one, value in zip(made, values, strict=True):
+            self.bind(one, value)
+        if varies:
+            self.varying.update(values)
+        return made
+
+    def higher_order(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """Record a call of a higher-order operator."""
+        name = op.name() if callable(getattr(op, "name", None)) else str(op)
+        record = getattr(self, f"record_{name}", None)
+        if record is None:
+            raise NotImplementedError(f"the higher-order operator {name} cannot be exported")
+        return record(*args, **kwargs)
+
+    def record_cond(self, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        if isinstance(pred, (bool, int, float)):
+            return (true_fn if pred else false_fn)(*operands)
+        if isinstance(pred, torch.Tensor) and not self.known(pred):
+            with self.pause():
+                is_true = bool(pred)
+            return (true_fn if is_true else false_fn)(*operands)
+        condition = self.recorded(pred)
+        tensors = [t for t in pytree.tree_leaves(operands) if isinstance(t, torch.Tensor)]
+        values = [self.value(t) for t in tensors]
+        yes, results, spec = self.closure(true_fn, operands)
+        no, others, other_spec = self.closure(false_fn, operands)
+        if spec != other_spec:
+            raise RuntimeError(
+                f"Unmatched output spec from torch.cond branches: true branch tree_spec {spec} vs "
+                f"false branch tree_spec {other_spec}."
+            )
+        self.check_same(results, others)
+        with self.pause():
+            is_true = bool(concrete(pred))
+        varies = any(self.varies(t) for t in (*tensors, *results))
+        taken = [t if isinstance(t, torch.Tensor) else None for t in results]
+        made = self.results(
+            "cond", [condition, yes, no, *values],
+            [t for t in (results if is_true else others) if isinstance(t, torch.Tensor)], varies,
+        )  # fmt: skip
+        rest = iter(made)
+        return pytree.tree_unflatten(
+            [r if t is None else next(rest) for t, r in zip(taken, results, strict=True)], spec
+        )
+
+    @staticmethod
+    def check_same(results: list[Any], others: list[Any]) -> None:
+        for a, b in zip(results, others, strict=True):
+            if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+                raise RuntimeError("torch.cond: branches that return numbers cannot be exported")
+            shape, other = (tuple(torch._C.TensorBase.size(t)) for t in (a, b))
+            if a.dtype != b.dtype or len(shape) != len(other):
+                raise RuntimeError(
+                    "Expect outputs of true and false branches to have the same metadata, but got "
+                    f"{a.dtype} {list(shape)} and {b.dtype} {list(other)}"
+                )
+
+    def record_while_loop(
+        self, cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()
+    ) -> Any:
+        tensors, spec = pytree.tree_flatten(carried)
+        first, of_test = self.parameters(tensors, is_row=False)
+        second, of_body = self.parameters(tensors, is_row=False)
+
+        def given(parts: list[Any]) -> tuple[Any, ...]:
+            return (*pytree.tree_unflatten(parts, spec), *additional)
+
+        test, _, _ = self.closure(cond_fn, given(first))
+        body, results, found = self.closure(body_fn, given(second))
+        if len(results) != len(tensors):
+            raise RuntimeError(
+                f"while_loop: the body returns {len(results)} values for {len(tensors)}: {found}"
+            )
+        inputs = [test, body, *(self.value(t) for t in tensors), *of_test, *of_body]
+        varies = any(self.varies(t) for t in tensors)
+        return pytree.tree_unflatten(self.results("while_loop", inputs, results, varies), spec)
+
+    def record_map_impl(self, f: Any, xs: Any, pos_args: Any) -> Any:
+        rows, values = self.parameters(list(xs), is_row=True)
+        body, results, spec = self.closure(f, (*rows, *pos_args))
+        inputs = [
+            body, self.recorder.constant(0), *(self.value(x) for x in xs), *values
+        ]  # fmt: skip
+        stacked = self.stacked(results, xs[0])
+        varies = any(self.varies(x) for x in xs)
+        return pytree.tree_unflatten(self.results("map", inputs, stacked, varies), spec)
+
+    def record_scan(self, f: Any, init: Any, xs: Any, additional_inputs: Any = ()) -> Any:
+        carried, of_init = self.parameters(list(init), is_row=False)
+        rows, of_xs = self.parameters(list(xs), is_row=True)
+        body, results, _ = self.closure(f, (*carried, *rows, *additional_inputs))
+        n = len(carried)
+        inputs = [body, self.recorder.constant(n)]
+        inputs += [*(self.value(t) for t in (*init, *xs)), *of_init, *of_xs]
+        shown = [*results[:n], *self.stacked(results[n:], xs[0])]
+        varies = any(self.varies(x) for x in (*init, *xs))
+        return self.results("scan", inputs, shown, varies)
+
+    def stacked(self, rows: list[Any], xs: torch.Tensor) -> list[Any]:
+        with self.pause():
+            n = torch._C.TensorBase.size(xs, 0)
+            return [row.detach().unsqueeze(0).repeat(n, *(1,) * row.dim()) for row in rows]
+
+
+# -- What is replaced
+# -----------------------------------------------------------------------------------------
+
+
+def _asking(original: Any, what: str) -> Callable[..., Any]:
+    def method(self: torch.Tensor, dim: Any = None) -> Any:
+        tracer = current()
+        if not isinstance(tracer, LiveTracer) or tracer.paused or not tracer.varies(self):
+            return original(self) if dim is None else original(self, dim)
+        return tracer.asked(self, what, dim)
+
+    return method
+
+
+def _reading(original: Any, name: str) -> Callable[..., Any]:
+    """x.item(), int(x), bool(x): a number that depends on data."""
+
+    def method(self: torch.Tensor, *args: Any) -> Any:
+        tracer = current()
+        if not isinstance(tracer, LiveTracer) or tracer.paused or not tracer.known(self):
+            return original(self, *args)
+        number = tracer.item(self)
+        if name == "item" or not isinstance(number, _SYMBOLIC):
+            return number if name == "item" else original(self, *args)
+        node = number.node
+        if name == "__bool__":
+            return node.bool_() if node.is_bool() else node.ne(node.wrap_int(0)).bool_()
+        return node.float_() if name == "__float__" else int(node.guard_int("", 0))
+
+    return method
+
+
+def _listing(self: torch.Tensor) -> Any:
+    tracer = current()
+    if not isinstance(tracer, LiveTracer) or tracer.paused or not tracer.known(self):
+        return torch._C.TensorBase.tolist(self)
+    if torch._C.TensorBase.dim(self) == 0:
+        return tracer.item(self)
+    return [row.tolist() for row in torch.unbind(self)]
+
+
+def _numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    tracer = current()
+    if isinstance(tracer, LiveTracer) and not tracer.paused and tracer.known(self):
+        raise RuntimeError(
+            "The value of a tensor that depends on data is used as a NumPy array, which an "
+            f"exported program cannot do, at {location().splitlines()[0]}"
+        )
+    return torch._C.TensorBase.numpy(self, *args, **kwargs)
+
+
+def _shown(original: Any) -> Callable[..., Any]:
+    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if not isinstance(tracer, LiveTracer) or tracer.paused:
+            return original(self, *args, **kwargs)
+        mode = tracer.mode
+        assert mode is not None
+        mode.__exit__()
+        try:
+            with tracer.pause():
+                return original(self, *args, **kwargs)
+        finally:
+            mode.__enter__()
+
+    return method
+
+
+def _creating(original: Any) -> Callable[..., Any]:
+    """torch.tensor of symbolic numbers: made by scalar_tensor, and stacked."""
+
+    def made_of(data: Any, dtype: Any) -> torch.Tensor:
+        if isinstance(data, (list, tuple)):
+            return torch.stack([made_of(item, dtype) for item in data])
+        if isinstance(data, torch.Tensor):
+            return data if dtype is None else data.to(dtype)
+        if dtype is None:
+            number = concrete(data)
+            dtype = torch.int64 if type(number) is int else None
+            dtype = torch.bool if type(number) is bool else dtype
+        return torch.scalar_tensor(data, dtype=dtype)
+
+    def function(data: Any, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if isinstance(tracer, LiveTracer) and not tracer.paused:
+            leaves = pytree.tree_leaves(data) if isinstance(data, (list, tuple)) else [data]
+            if any(isinstance(leaf, _SYMBOLIC) for leaf in leaves):
+                return made_of(data, kwargs.get("dtype"))
+        return original(data, *args, **kwargs)
+
+    return function
+
+
+def _converting(original: Any) -> Callable[..., Any]:
+    """x.to(), x.float(): torch.export asserts what x is."""
+
+    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if isinstance(tracer, LiveTracer) and not tracer.paused:
+            tracer.assert_metadata(self)
+        return original(self, *args, **kwargs)
+
+    return method
+
+
+def _setting_grad(original: Any) -> Callable[[bool], None]:
+    def set_grad_enabled(mode: bool) -> None:
+        tracer = current()
+        if isinstance(tracer, LiveTracer) and not tracer.paused:
+            inputs = [tracer.recorder.constant(bool(mode))]
+            tracer.recorder.add("aten::set_grad_enabled", inputs, (), location())
+        original(mode)
+
+    return set_grad_enabled
+
+
+def _entering_autocast(original: Any) -> Callable[..., Any]:
+    def enter(self: Any) -> Any:
+        tracer = current()
+        if isinstance(tracer, LiveTracer) and not tracer.paused:
+            given = (self.device, self.fast_dtype, self._enabled, self._cache_enabled)
+            with tracer.pause():
+                inputs = [tracer.recorder.constant(value) for value in given]
+            tracer.recorder.add("autocast", inputs, (), location())
+        return original(self)
+
+    return enter
+
+
+def _leaving_autocast(original: Any) -> Callable[..., Any]:
+    def leave(self: Any, *error: Any) -> Any:
+        tracer = current()
+        if isinstance(tracer, LiveTracer) and not tracer.paused:
+            tracer.recorder.add("autocast", [], (), location())
+        return original(self, *error)
+
+    return leave
+
+
+def _tracing_state() -> Any:
+    """Return the tracer to nn.Module's calls, whose frames it records; torch is not tracing."""
+    return current() if sys._getframe(1).f_code in _MODULE_CALLS else None
+
+
+def _is_dynamo() -> bool:
+    """True for the functions of higher-order operators, which call these as they are then."""
+    return sys._getframe(1).f_code.co_filename.startswith(_HIGHER_ORDER)
+
+
+def _higher_order(original: Any) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if not isinstance(tracer, LiveTracer) or tracer.paused:
+            return original(self, *args, **kwargs)
+        return tracer.higher_order(self, args, kwargs)
+
+    return call
+
+
+def _replacements() -> list[tuple[Any, str, Any]]:
+    tensor, base = torch.Tensor, torch._C.TensorBase
+    size = _asking(base.size, "size")
+    rows: list[tuple[Any, str, Any]] = [
+        (tensor, "size", size),
+        (tensor, "shape", property(size, doc=base.shape.__doc__)),
+        (tensor, "stride", _asking(base.stride, "stride")),
+        (tensor, "storage_offset", _asking(base.storage_offset, "storage_offset")),
+        (tensor, "numel", _asking(base.numel, "numel")),
+        (tensor, "nelement", _asking(base.nelement, "numel")),
+        (torch, "numel", _asking(torch.numel, "numel")),
+        (tensor, "tolist", _listing),
+        (tensor, "numpy", _numpy),
+        (tensor, "__repr__", _shown(tensor.__repr__)),
+        (torch._C, "_set_grad_enabled", _setting_grad(torch._C._set_grad_enabled)),
+        (torch.amp.autocast, "__enter__", _entering_autocast(torch.amp.autocast.__enter__)),
+        (torch.amp.autocast, "__exit__", _leaving_autocast(torch.amp.autocast.__exit__)),
+        (torch, "tensor", _creating(torch.tensor)),
+        (torch, "as_tensor", _creating(torch.as_tensor)),
+        (torch._C, "_get_tracing_state", _tracing_state),
+        (torch.compiler, "is_dynamo_compiling", _is_dynamo),
+        (torch.compiler, "_is_compiling_flag", True),
+        (torch.compiler, "_is_exporting_flag", True),
+        (HigherOrderOperator, "__call__", _higher_order(HigherOrderOperator.__call__)),
+        *dispatching(),
+    ]
+    rows += [
+        (tensor, name, _reading(getattr(tensor, name), name))
+        for name in ("item", "__bool__", "__int__", "__float__", "__index__")
+    ]
+    rows += [(tensor, name, _converting(getattr(tensor, name))) for name in _CONVERSIONS]
+    return rows
+
+
+# -- Modules
+# --------------------------------------------------------------------------------------------------
+
+
+class _Modules(Built):
+    """The program's classes and objects of a module tree, with plain tensors among the
+    attributes."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.constants: list[tuple[str, torch.Tensor]] = []
+        super().__init__(module)
+
+    def build(self, module: torch.nn.Module, path: str) -> tuple[Any, Any]:
+        self.paths[path] = module
+        for name, child in module._modules.items():
+            if child is not None:
+                self.build(child, f"{path}.{name}" if path else name)
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor):
+                self.constants.append((f"{path}.{name}" if path else name, value))
+        if id(module) not in self.made:
+            self.made[id(module)] = self.build_one(module)
+        return self.made[id(module)]
+
+    def more_slots(self, module: torch.nn.Module) -> list[tuple[str, Any]]:
+        return [(n, v) for n, v in vars(module).items() if isinstance(v, torch.Tensor)]
+
+
+class Recorded:
+    """A module's call: the program with its method `forward`, whose arguments and results are flat,
+    and the tree of what it returned."""
+
+    def __init__(self, program: Any, out_spec: Any) -> None:
+        self.program, self.out_spec = program, out_spec
+
+
+@contextlib.contextmanager
+def _state_kept(module: torch.nn.Module) -> Iterator[Callable[[LiveTracer], None]]:
+    """Leave the module as it was.  Yields what records which buffers the code has replaced."""
+    modules = dict(module.named_modules(remove_duplicate=False))
+    buffers = [(b, b.detach().clone()) for b in module.buffers()]
+    before = {path: (dict(m._buffers), dict(vars(m))) for path, m in modules.items()}
+
+    def record(tracer: LiveTracer) -> None:
+        for path, m in modules.items():
+            for name, was in before[path][0].items():
+                now = m._buffers.get(name)
+                if now is not was and isinstance(now, torch.Tensor):
+                    torch.ops.aten.copy_(was, now)  # as torch.export has it
+            for name, value in vars(m).items():
+                old = before[path][1].get(name)
+                if isinstance(old, torch.Tensor) and value is not old:
+                    where = f"self.{path}.{name}" if path else f"self.{name}"
+                    warnings.warn(
+                        f"The tensor attribute {where} was assigned during export. Such attributes "
+                        "must be registered as buffers using the `register_buffer` API "
+                        "(https://pytorch.org/docs/stable/generated/torch.nn.Module.html"
+                        "#torch.nn.Module.register_buffer).",
+                        stacklevel=2,
+                    )
+
+    try:
+        yield record
+    finally:
+        for path, m in modules.items():
+            own, attributes = before[path]
+            m._buffers.clear()
+            m._buffers.update(own)
+            for name in [name for name in vars(m) if name not in attributes]:
+                delattr(m, name)
+            m.__dict__.update(attributes)
+        with torch.no_grad():
+            for buffer, was in buffers:
+                buffer.copy_(was)
+
+
+def _type_of(value: Any) -> str:
+    kinds = {bool: "bool", int: "int", float: "float", str: "str", type(None): "NoneType"}
+    return kinds[type(value)]
+
+
+def recording(
+    module: torch.nn.Module,
+    leaves: list[Any],
+    names: list[str],
+    call: Callable[[list[Any]], Any],
+    varying: dict[int, bool],
+) -> Recorded:
+    """Run call(leaves), which calls the module, and record it.
+
+    `varying`: which leaves have a size that may vary, or are ints that may.
+    """
+    library.adopt_torch()
+    built = _Modules(module)
+    tracer = LiveTracer(built.type)
+    scopes: dict[Any, str] = {}
+    for path, child in built.paths.items():
+        if path:
+            scopes.setdefault(child, f"__module.{path}")
+        if isinstance(child, _rushlight.Module):
+            tracer.programs[id(child)] = path
+    tensors = [*module.named_parameters(remove_duplicate=False)]
+    tensors += [*module.named_buffers(remove_duplicate=False), *built.constants]
+    for path, tensor in {id(t): (p, t) for p, t in tensors}.values():  # the last name, as torch
+        tracer.bind_attribute(path, tensor)
+        tracer.hold(tensor)
+    given = []
+    for i, (value, name) in enumerate(zip(leaves, names, strict=True)):
+        is_tensor = isinstance(value, torch.Tensor)
+        kind = tracer.type_of(value) if is_tensor else _type_of(value)
+        made = tracer.recorder.input(name, kind)
+        if is_tensor:
+            tracer.hold(value)
+            if tracer.known(value):
+                value = value.detach().requires_grad_(value.requires_grad)
+                tracer.untracked.add(id(value))
+            tracer.bind(value, made)
+            if varying.get(i):
+                tracer.varying.add(made)
+        elif varying.get(i):
+            value = symbolic(tracer, made, value)
+        given.append(value)
+    cudnn, cache = torch._C._get_cudnn_enabled(), torch.is_autocast_cache_enabled()
+    torch._C._set_cudnn_enabled(False)  # as torch.export, whose programs show both
+    torch.set_autocast_cache_enabled(False)
+    try:
+        with _state_kept(module) as record_state, tracing(tracer, scopes, _replacements()):
+            out_leaves, out_spec = pytree.tree_flatten(call(given))
+            output = tracer.one("prim::TupleConstruct", [tracer.recorded(x) for x in out_leaves])
+            record_state(tracer)
+    finally:
+        torch._C._set_cudnn_enabled(cudnn)
+        torch.set_autocast_cache_enabled(cache)
+        tracer.restore()
+    tracer.recorder.finish(output)
+    tracer.recorder.define("forward")
+    program = built.object
+    if not isinstance(program, _rushlight.Module):
+        program = built.entry.unit.module_of(program)
+    return Recorded(program, out_spec)

@@ -1,0 +1,340 @@
+/* export/capture_higher.c -- torch.cond, while_loop, map and scan as live torch code calls them
+ * (jit/torch_live.py): nodes IR_HIGHER_ORDER over closures.
+ *
+ * A closure is a function of the trace with the values that it uses of outside; it is called inside
+ * of a graph of its own.  What an operator passes to its functions, a slice of a map or a carried
+ * value of a loop, is made before by a node "parameter": a value that only the graph of one
+ * function has, as a placeholder.  Everything else that a function uses is an operand.
+ *
+ * Nodes of the same kind say what else such code does and TorchScript has no operator for: a number
+ * that is written as one where a tensor is expected, assertions, regions of autocast. */
+#include "export/capture_int.h"
+
+#include "base/grow.h"
+
+/* -- Closures ---------------------------------------------------------------------------------- */
+
+typedef struct closure {
+  function *f;
+  const rush_value *args;
+  uint32_t n_args;
+} closure;
+
+static const custom_class closure_class = {.name = "Closure"};
+
+rush_value capture_closure(capture *c, function *f, const rush_value *args, uint32_t n_args)
+{
+  closure *made = session_new(c->s, closure);
+  custom_value *v = session_new(c->s, custom_value);
+  rush_value *copy = session_array(c->s, rush_value, (size_t)n_args + 1);
+
+  if (n_args)
+    memcpy(copy, args, n_args * sizeof *copy);
+  *made = (closure){f, copy, n_args};
+  heap_init(&v->h, c->s->cx->ctx, RUSH_TAG_CUSTOM);
+  v->cls = &closure_class;
+  v->self = made;
+  return value_heap_steal(RUSH_TAG_CUSTOM, v);
+}
+
+static const closure *closure_in(capture *c, rush_value v)
+{
+  const custom_value *custom = v.tag == RUSH_TAG_CUSTOM ? (const custom_value *)v.as.heap : NULL;
+
+  if (!custom || custom->cls != &closure_class)
+    capture_fail(c, "a higher-order operator on something that is no function of its own");
+  return custom->self;
+}
+
+/* -- Parameters -------------------------------------------------------------------------------- */
+
+/* Drop (or with `size`, add in front) a dimension of what facts describe. */
+static symshape_facts without_first(capture *c, const symshape_facts *of)
+{
+  symshape_facts f = *of;
+
+  if (f.n_dims == 0)
+    capture_fail(c, "a map or scan over a 0-d tensor");
+  f.sizes++;
+  f.strides++;
+  f.n_dims--;
+  f.alias = -1;
+  f.flags = 0;
+  f.offset = sym_const(c->env, 0);
+  return f;
+}
+
+/* Describe a contiguous tensor of `n` such rows. */
+static symshape_facts with_first(capture *c, const symshape_facts *row, symint n)
+{
+  symshape_facts f = {.dtype = row->dtype,
+                      .n_dims = row->n_dims + 1,
+                      .alias = -1,
+                      .offset = sym_const(c->env, 0)};
+
+  f.sizes = session_array(c->s, symint, 2 * (size_t)f.n_dims);
+  f.strides = f.sizes + f.n_dims;
+  f.sizes[0] = n;
+  for (int i = 0; i < row->n_dims; i++)
+    f.sizes[i + 1] = row->sizes[i];
+  symint dense = sym_const(c->env, 1);
+  for (int i = f.n_dims; i-- > 0;) {
+    f.strides[i] = dense;
+    dense = sym_mul(c->env, dense, f.sizes[i]);
+  }
+  return f;
+}
+
+/* Make a parameter: like the tensor, or like a row of it.  Its node is the placeholder that
+ * bind_parameter makes. */
+static rush_value new_parameter(capture *c, rush_value like, bool is_row)
+{
+  if (like.tag != RUSH_TAG_TENSOR || !like.as.tensor)
+    capture_fail(c, "a higher-order operator passes a value that is no tensor to its function");
+  capture_tensor *t = capture_tensor_of(c, like.as.tensor);
+  const symshape_facts f = is_row ? without_first(c, &t->facts) : t->facts;
+  const rush_value v = capture_tensor_new(c, NULL, &f, t->requires_grad);
+
+  capture_tensor_of(c, v.as.tensor)->root = NULL;
+  return v;
+}
+
+/* Give a parameter its placeholder in the graph of a function. */
+static void bind_parameter(capture *c, capture_branch *b, rush_value parameter, const char *name)
+{
+  capture_tensor *t = capture_tensor_of(c, parameter.as.tensor);
+  fx_node *n = fx_node_new(c->s, b->g, FX_PLACEHOLDER, name, name);
+
+  n->target = n->name;
+  n->val = capture_val(c, &t->facts, t->requires_grad);
+  t->node = n;
+  t->home = b->g;
+}
+
+/* -- Calls ------------------------------------------------------------------------------------- */
+
+typedef struct result { /* of a closure: tensors */
+  const rush_value *items;
+  uint32_t n;
+} result;
+
+static result result_of(capture *c, rush_value v)
+{
+  const rush_tuple *t = v.tag == RUSH_TAG_TUPLE ? v.as.tuple : NULL;
+
+  for (size_t i = 0; t && i < t->n; i++)
+    if (t->items[i].tag != RUSH_TAG_TENSOR || !t->items[i].as.tensor)
+      capture_fail(c, "a function of a higher-order operator returns a value that is no tensor");
+  if (!t)
+    capture_fail(c, "a function of a higher-order operator returns no tuple");
+  return (result){t->items, (uint32_t)t->n};
+}
+
+/* Call the closure inside of its graph. */
+static result call_inside(capture *c, capture_branch *b, rush_value fn, bool is_test)
+{
+  const closure *f = closure_in(c, fn);
+  const capture_graph before = capture_branch_enter(c, b);
+  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args));
+
+  capture_leave(c, before);
+  if (is_test && r.n != 1)
+    capture_fail(c, "the condition of while_loop returns %u values", r.n);
+  capture_branch_close(c, b, r.items, r.n, is_test);
+  return r;
+}
+
+static fx_arg tuple_arg(capture *c, const fx_arg *items, uint32_t n)
+{
+  fx_arg *copy = session_alloc_in(c->s, c->mem, ((size_t)n + 1) * sizeof *copy);
+
+  if (n)
+    memcpy(copy, items, n * sizeof *copy);
+  return (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = copy};
+}
+
+static fx_arg list_arg(capture *c, const fx_arg *items, uint32_t n)
+{
+  fx_arg a = tuple_arg(c, items, n);
+
+  a.kind = FX_LIST;
+  return a;
+}
+
+static const fx_arg *nodes_of(capture *c, const rush_value *tensors, uint32_t n)
+{
+  fx_arg *out = session_array(c->s, fx_arg, (size_t)n + 1);
+
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = capture_arg(c, tensors[i], NULL);
+  return out;
+}
+
+/* What the graph uses of outside. */
+static const fx_arg *used_by(capture *c, const capture_branch *b)
+{
+  fx_arg *out = session_array(c->s, fx_arg, (size_t)b->n_used + 1);
+
+  for (uint32_t i = 0; i < b->n_used; i++)
+    out[i] = fx_arg_node((fx_node *)(uintptr_t)b->used[i]);
+  return out;
+}
+
+typedef symshape_facts describe(capture *c, uint32_t i, void *arg);
+
+/* Make the n results of a node, each as `facts` describes it. */
+static void take_results(capture *c, fx_node *n, const result *like, uint32_t n_results,
+                         describe *facts, void *arg, rush_value *out)
+{
+  const fx_val **items = session_alloc_in(c->s, c->mem, ((size_t)n_results + 1) * sizeof *items);
+  fx_val *all = session_alloc_in(c->s, c->mem, sizeof *all);
+
+  *all = (fx_val){.kind = FX_VAL_LIST, .is_tuple = true, .n = n_results, .as.items = items};
+  n->val = all;
+  for (uint32_t i = 0; i < n_results; i++) {
+    const fx_arg args[] = {fx_arg_node(n), fx_arg_int(i)};
+    const symshape_facts f = facts(c, i, arg);
+    const bool grad = capture_tensor_of(c, like->items[i].as.tensor)->requires_grad;
+    fx_node *item = capture_node(c, "_operator.getitem", args, 2);
+    items[i] = item->val = capture_val(c, &f, grad);
+    out[i] = capture_tensor_new(c, item, &f, grad);
+  }
+}
+
+static symshape_facts same_facts(capture *c, uint32_t i, void *arg)
+{
+  return capture_tensor_of(c, ((const result *)arg)->items[i].as.tensor)->facts;
+}
+
+/* -- Operators --------------------------------------------------------------------------------- */
+
+/* cond: (condition, closure, closure, operands...) */
+static void higher_cond(capture *c, const ir_node *n, const rush_value *in, rush_value *out)
+{
+  capture_branch *yes = capture_branch_open(c), *no = capture_branch_open(c);
+  fx_node *predicate = in[0].tag == RUSH_TAG_TENSOR ? capture_arg(c, in[0], NULL).as.node
+                                                    : capture_predicate(c, in[0]);
+
+  for (uint32_t i = 3; i < n->n_inputs; i++) {
+    const fx_arg a = capture_arg(c, in[i], NULL);
+    (void)capture_operand(c, yes, a.as.node);
+    (void)capture_operand(c, no, a.as.node);
+  }
+  const uint32_t n_given = yes->n_used;
+  result a = call_inside(c, yes, in[1], false);
+  const result b = call_inside(c, no, in[2], false);
+  if (a.n != b.n || a.n != n->n_outputs)
+    capture_fail(c, "the branches of torch.cond return %u and %u values", a.n, b.n);
+  for (uint32_t i = 0; i < a.n; i++) {
+    const capture_tensor *x = capture_tensor_of(c, a.items[i].as.tensor),
+                         *y = capture_tensor_of(c, b.items[i].as.tensor);
+    capture_check_same(c, &x->facts, &y->facts);
+  }
+  fx_node *made = capture_add_cond(c, predicate, yes, no, n_given);
+  take_results(c, made, &a, a.n, same_facts, &a, out);
+}
+
+/* while_loop: (closure, closure, carried..., parameters of the first..., of the second...) */
+static void higher_while(capture *c, const ir_node *n, const rush_value *in, rush_value *out)
+{
+  capture_branch *test = capture_branch_open(c), *body = capture_branch_open(c);
+  const uint32_t n_carried = n->n_outputs, number = c->g->n_subgraphs / 2;
+  fx_arg args[4];
+
+  for (uint32_t i = 0; i < n_carried; i++) {
+    const char *name = session_printf(c->s, "arg%u_1", i);
+    bind_parameter(c, test, in[2 + n_carried + i], name);
+    bind_parameter(c, body, in[2 + 2 * n_carried + i], name);
+  }
+  (void)call_inside(c, test, in[0], true);
+  result r = call_inside(c, body, in[1], false), carried = {in + 2, n_carried};
+  if (r.n != n_carried)
+    capture_fail(c, "the body of while_loop returns %u values of %u", r.n, n_carried);
+  for (uint32_t i = 0; i < n_carried; i++)
+    capture_check_same(c, &capture_tensor_of(c, r.items[i].as.tensor)->facts,
+                       &capture_tensor_of(c, in[2 + i].as.tensor)->facts);
+  const uint32_t n_used = capture_share_operands(c, test, body, n_carried, 0);
+  args[2] = tuple_arg(c, nodes_of(c, in + 2, n_carried), n_carried);
+  args[3] = tuple_arg(c, used_by(c, test), n_used);
+  args[0] = capture_branch_graph(c, "while_loop_cond_graph", number, test);
+  args[1] = capture_branch_graph(c, "while_loop_body_graph", number, body);
+  fx_node *made = capture_node(c, "torch.ops.higher_order.while_loop", args, 4);
+  take_results(c, made, &r, n_carried, same_facts, &carried, out);
+}
+
+typedef struct rows { /* of results that are stacked: all but the first n_carried */
+  result of, carried;
+  symint n;
+} rows;
+
+static symshape_facts row_facts(capture *c, uint32_t i, void *arg)
+{
+  const rows *r = arg;
+
+  if (i < r->carried.n)
+    return same_facts(c, i, (void *)(uintptr_t)&r->carried);
+  return with_first(c, &capture_tensor_of(c, r->of.items[i].as.tensor)->facts, r->n);
+}
+
+/* scan: (closure, n_carried, carried..., xs..., parameters of both...); map: without carried. */
+static void higher_scan(capture *c, const ir_node *n, const rush_value *in, rush_value *out,
+                        bool is_map)
+{
+  const uint32_t n_carried = (uint32_t)in[1].as.i, n_all = (n->n_inputs - 2) / 2;
+  const uint32_t number = c->g->n_subgraphs;
+  capture_branch *b = capture_branch_open(c);
+  fx_arg args[4];
+
+  for (uint32_t i = 0; i < n_all; i++)
+    bind_parameter(c, b, in[2 + n_all + i], session_printf(c->s, "arg%u_1", i));
+  rows r = {.of = call_inside(c, b, in[0], false), .carried = {in + 2, n_carried}};
+  if (r.of.n != n->n_outputs || n_carried >= n_all)
+    capture_fail(c, "a scan returns %u values of %u", r.of.n, n->n_outputs);
+  r.n = capture_tensor_of(c, in[2 + n_carried].as.tensor)->facts.sizes[0];
+  const fx_arg *all = nodes_of(c, in + 2, n_all);
+  uint32_t at = 1;
+  if (!is_map)
+    args[at++] = list_arg(c, all, n_carried);
+  args[at++] = list_arg(c, all + n_carried, n_all - n_carried);
+  args[at++] = tuple_arg(c, used_by(c, b), b->n_used);
+  if (is_map)
+    args[1].kind = FX_LIST, args[2].kind = FX_LIST;
+  args[0] = capture_branch_graph(c, is_map ? "body_graph" : "scan_combine_graph", number, b);
+  fx_node *made = capture_node(
+    c, is_map ? "torch.ops.higher_order.map_impl" : "torch.ops.higher_order.scan", args, at);
+  take_results(c, made, &r.of, r.of.n, row_facts, &r, out);
+}
+
+/* autocast: (device, dtype, enabled, cache) at the begin of a region, () at its end */
+static void mark_autocast(capture *c, const ir_node *n, const rush_value *in)
+{
+  fx_arg args[4];
+
+  for (uint32_t i = 0; i < n->n_inputs && i < 4; i++)
+    args[i] = capture_arg(c, in[i], NULL);
+  if (n->n_inputs)
+    args[1].kind = FX_DTYPE;
+  capture_mark_autocast(c, args, n->n_inputs ? 4 : 0);
+}
+
+void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_value *out)
+{
+  const char *name = ir_node_kind_name(n);
+
+  if (strcmp(name, "parameter") == 0)
+    out[0] = new_parameter(c, in[0], in[1].as.b);
+  else if (strcmp(name, "number") == 0)
+    out[0] = capture_wrapped_number(c, in[0]);
+  else if (strcmp(name, "assertion") == 0)
+    capture_assert(c, in[0], in[1]);
+  else if (strcmp(name, "autocast") == 0)
+    mark_autocast(c, n, in);
+  else if (strcmp(name, "cond") == 0)
+    higher_cond(c, n, in, out);
+  else if (strcmp(name, "while_loop") == 0)
+    higher_while(c, n, in, out);
+  else if (strcmp(name, "scan") == 0 || strcmp(name, "map") == 0)
+    higher_scan(c, n, in, out, *name == 'm');
+  else
+    capture_fail(c, "the higher-order operator %s cannot be exported", name);
+}
