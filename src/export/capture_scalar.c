@@ -4,8 +4,8 @@
  * A float that is made of sizes is a tree (shape/expression.h), a node that computes it, and what
  * it is in the example, with bounds by interval arithmetic.  An int that is made of such a float is
  * a symbol of the algebra of sizes whose tree is not a symbol: TruncToInt(0.5*s77).  What the
- * program decides by a float or by such a bool is a guard that is kept as a tree.  A number that depends on
- * data has no hint, and cannot decide. */
+ * program decides by a float or by such a bool is a guard that is kept as a tree.  A number that
+ * depends on data has no hint, and cannot decide. */
 #include "export/capture_int.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 """What `draft_export` reports: everything that `export` would have refused, with torch.export's
 names.
 
-A draft is made of the example: a decision on data is taken as it was there and becomes a check of the
-program; a dimension varies as far as the program allows; what a custom operator without a fake
+A draft is made of the example: a decision on data is taken as it was there and becomes a check of
+the program; a dimension varies as far as the program allows; what a custom operator without a fake
 implementation returns looks as it did, with sizes that depend on data.
 """
 
@@ -41,7 +41,8 @@ class FailureReport(NamedTuple):
             )
         if self.failure_type == FailureType.DATA_DEPENDENT_ERROR:
             return (
-                f"Data dependent error.\n    The program decides by '{self.data['expr']}', which was "
+                f"Data dependent error.\n    The program decides by '{self.data['expr']}', which "
+                f"was "
                 "so in the example; it is a runtime assertion of the draft. Use torch._check, "
                 "torch.cond or another form without the value."
             )
