@@ -854,8 +854,12 @@ typedef struct rush_export_options {
   const rush_export_dim *dims;
   size_t n_dims;
   const rush_export_structure *structure; /* NULL: as the method's own arguments are */
+  /* NULL, or: what depends on data is taken as it is in the example, which the program then checks,
+   * and dimensions are what the program needs; *report receives a line for each such thing, new
+   * (rush_free_text) */
+  char **report;
 } rush_export_options;
-#define RUSH_EXPORT_OPTIONS_INIT {sizeof(rush_export_options), NULL, 0, NULL}
+#define RUSH_EXPORT_OPTIONS_INIT {sizeof(rush_export_options), NULL, 0, NULL, NULL}
 
 /* Make an exported program (torch.export) of a call of a method of a TorchScript module: of what
  * the method (NULL: "forward") does with arguments like these.  Nothing is computed.  Sizes are

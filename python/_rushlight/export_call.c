@@ -141,8 +141,8 @@ static int read_tree(py_call *call, PyObject *tuple, tree *t)
   return 0;
 }
 
-/* export_call(module, method, args, kwargs, dimensions, structure or None): a module that is an
- * exported program. */
+/* export_call(module, method, args, kwargs, dimensions, structure or None, is draft): a module that
+ * is an exported program, and the report of a draft or None. */
 PyObject *py_export_call(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
@@ -153,14 +153,18 @@ PyObject *py_export_call(PyObject *m, PyObject *args)
   py_call call = {.state = st};
   rush_module *made = NULL;
   rush_export_dim *dims;
+  char *report = NULL;
   const char *method;
   values v = {0};
+  int is_draft;
 
-  if (!PyArg_ParseTuple(args, "O!sO!O!O!O", st->module_type, &module, &method, &PyTuple_Type,
-                        &given, &PyDict_Type, &named, &PyList_Type, &list, &structure) ||
+  if (!PyArg_ParseTuple(args, "O!sO!O!O!Op", st->module_type, &module, &method, &PyTuple_Type,
+                        &given, &PyDict_Type, &named, &PyList_Type, &list, &structure,
+                        &is_draft) ||
       !(dims = read_dims(list, &options.n_dims)))
     return NULL;
   options.dims = dims;
+  options.report = is_draft ? &report : NULL;
   options.structure = structure == Py_None ? NULL : &t.s;
   if (read_values(&call, given, named, &v) == 0 &&
       (structure == Py_None || read_tree(&call, structure, &t) == 0)) {
@@ -172,8 +176,10 @@ PyObject *py_export_call(PyObject *m, PyObject *args)
     if (status != RUSH_OK)
       py_raise(st, &err);
     else
-      out = py_module_wrap_steal(st, made);
+      out = Py_BuildValue("(Nz)", py_module_wrap_steal(st, made), report);
   }
+  if (report)
+    rush_free_text(st->context, report);
   free_tree(&t);
   free_values(&v);
   PyMem_Free(dims);

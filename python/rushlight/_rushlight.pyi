@@ -396,10 +396,11 @@ def export_call(
     method: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    dimensions: list[tuple[str | None, int, str | None, int, int, int, int, int, int]],
+    dimensions: list[tuple[str | None, int, str | None, int, int, int, int, int, _bool]],
     structure: tuple[Any, ...] | None,
+    is_draft: _bool,
     /,
-) -> Module: ...
+) -> tuple[Module, _str | None]: ...
 def exported_of(module: Module, /) -> ExportedProgram: ...
 def compile(text: str, name: str | None = None, first_line: int = 1, /) -> Any: ...
 def save(

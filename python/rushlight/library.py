@@ -477,6 +477,16 @@ def _torch_backward(
     return backward, setup
 
 
+_ALIAS_SETS = re.compile(r"\(a(\d+)(?=!?\))")
+
+
+def _one_letter(found: re.Match[str]) -> str:
+    """Return "(b" for "(a1": torch.library.custom_op numbers the sets of arguments that are written
+    to."""
+    number = int(found[1])
+    return f"({chr(ord('a') + number)}" if number < 26 else found[0]
+
+
 def adopt_torch() -> None:
     """Make the operators that are registered in torch, by torch.library or by extensions, run
     through torch.
@@ -500,7 +510,7 @@ def adopt_torch() -> None:
             continue
         try:
             found = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
-            adopted = _define(str(found._schema))
+            adopted = _define(_ALIAS_SETS.sub(_one_letter, str(found._schema)))
         except (AttributeError, RuntimeError, TypeError, ValueError):
             continue  # a name without a schema, or a schema of types that no program of ours has
         adopted.function = found

@@ -426,11 +426,13 @@ rush_status rush_module_export(rush_module *m, const char *method, const rush_va
   rush_export_structure tree = RUSH_EXPORT_STRUCTURE_INIT;
   named_arg few[16], *kwargs = NULL;
   capture_dim *dims = NULL;
+  text_buf report;
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
   if (options)
     TRY(API_READ(err, rush_export_options, options, &o));
+  text_init(&report, cx.ctx);
   if (o.structure)
     TRY(API_READ(err, rush_export_structure, o.structure, &tree));
   const capture_structure structure = {tree.in_spec,     tree.out_spec, tree.arg_names,
@@ -441,17 +443,22 @@ rush_status rush_module_export(rush_module *m, const char *method, const rush_va
   if (st == RUSH_OK) {
     const capture_options all = {.dims = dims,
                                  .n_dims = (uint32_t)o.n_dims,
-                                 .structure = o.structure ? &structure : NULL};
+                                 .structure = o.structure ? &structure : NULL,
+                                 .report = o.report ? &report : NULL};
     module *made = NULL;
     st = module_export(&cx, m, j.method, args, (uint32_t)n_args, kwargs, (uint32_t)n_named, &all,
                        &made);
     if (st == RUSH_OK)
       st = set_samples(&cx, made, &j, kwargs, o.structure ? &tree : NULL);
+    if (st == RUSH_OK && o.report)
+      st = api_text(&cx, st, &report, o.report);
     if (st == RUSH_OK)
       *out = made;
     else
       module_release(made);
   }
+  if (!o.report || st != RUSH_OK)
+    text_free(&report);
   mem_free(cx.ctx, dims, (o.n_dims + 1) * sizeof *dims);
   free_named(&cx, &j, few, kwargs);
   return st;

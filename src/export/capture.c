@@ -34,7 +34,7 @@ static void add_attribute(capture *c, const char *path, const class_attr *a, rus
     session_table_put(c->s, &c->attributes, address_key(t), (void *)(uintptr_t)name);
   if (!(pass == PASS_PARAMETERS ? a->is_parameter : a->is_buffer))
     return;
-  if (table_get(&c->tensors, address_key(t)))
+  if (table_get(&c->tensors, address_key(t)) && !c->options->structure)
     session_table_put(c->s, c->state, str_of(name), t); /* tied */
   else
     capture_add_state(c, pass == PASS_PARAMETERS ? INPUT_PARAMETER : INPUT_BUFFER, name, t, false);
@@ -51,16 +51,14 @@ static void add_module(capture *c, const rush_object *o, const char *path, state
   const class_info *cls = o->type->cls;
 
   session_enter(c->s);
-  if (pass == PASS_PARAMETERS && table_get(&c->paths, address_key(o))) {
+  const char *known = table_get(&c->paths, address_key(o));
+  const bool is_second = known && (pass == PASS_PARAMETERS || strcmp(known, path) != 0);
+  if (is_second && !c->options->structure) { /* a module under a second name */
     session_leave(c->s);
     return;
   }
-  if (pass == PASS_PARAMETERS)
+  if (!known)
     session_table_put(c->s, &c->paths, address_key(o), (void *)(uintptr_t)capture_text(c, path));
-  else if (strcmp(table_get(&c->paths, address_key(o)), path) != 0) {
-    session_leave(c->s); /* a module under a second name */
-    return;
-  }
   for (uint32_t i = 0; i < cls->n_attrs; i++)
     add_attribute(c, path, &cls->attrs[i], o->slots[i], pass);
   for (uint32_t i = 0; i < cls->n_attrs; i++)
@@ -566,6 +564,7 @@ static void drop_numbers(capture *c, fx_graph *g)
   fx_node *before;
 
   session_enter(c->s);
+  fx_graph_count_users(c->s, g);
   for (fx_node *n = g->last; n; n = before) {
     const bool is_number = n->val && (n->val->kind == FX_VAL_INT || n->val->kind == FX_VAL_FLOAT ||
                                       n->val->kind == FX_VAL_BOOL);
@@ -677,7 +676,6 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
   s->cx->grad_mode = grad_mode;
   add_outputs(c, &root, result);
   capture_wrap_regions(c);
-  fx_graph_count_users(c->s, c->p->graph);
   drop_numbers(c, c->p->graph);
   capture_finish_numbers(c);
   order_inputs(c);

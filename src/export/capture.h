@@ -49,6 +49,7 @@ typedef struct capture_options {
   uint32_t n_dims;
   const capture_given *given; /* of each argument; NULL: all by position */
   const capture_structure *structure; /* or NULL */
+  text_buf *report; /* NULL, or what would be refused, where there is a way to go on */
   struct capture_place *place; /* where the capture is, also after it has failed; or NULL */
 } capture_options;
 

@@ -78,8 +78,8 @@ static void add_constant(violations *v, const capture_symbol *y, int64_t value, 
   add_name(v, y, guard);
   text_printf(v->reasons,
               "\n  - You marked %s as dynamic but your code specialized it to be a constant "
-              "(%lld). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're "
-              "using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.",
+              "(%lld). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. "
+              "If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.",
               dim_name(y), (long long)value);
   text_printf(v->fixes, "\n  %s = %lld", y->dim->name, (long long)value);
 }
@@ -197,6 +197,12 @@ static void refuse(violations *v)
 {
   capture *c = v->c;
 
+  if (c->options->report) {
+    if (v->n || v->statics->len)
+      text_printf(c->options->report, "guard_added\t%s: %s%s\x1e",
+                  text_str(v->names), text_str(v->reasons), text_str(v->statics));
+    return;
+  }
   if (v->statics->len)
     session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
                         "Found the following conflicts between user-specified ranges and inferred "

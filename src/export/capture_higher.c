@@ -305,6 +305,22 @@ static void higher_scan(capture *c, const ir_node *n, const rush_value *in, rush
   take_results(c, made, &r.of, r.of.n, row_facts, &r, out);
 }
 
+/* expect: (closure): the results of the next operator without a shape rule look like those of the
+ * closure, whose nodes are thrown away. */
+static void expect(capture *c, rush_value fn)
+{
+  const closure *f = closure_in(c, fn);
+  const bool was = c->is_scratch;
+  const capture_graph before = capture_branch_enter(c, capture_branch_open(c));
+
+  c->is_scratch = true;
+  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args));
+  c->is_scratch = was;
+  capture_leave(c, before);
+  c->expected = r.items;
+  c->n_expected = r.n;
+}
+
 /* autocast: (device, dtype, enabled, cache) at the begin of a region, () at its end */
 static void mark_autocast(capture *c, const ir_node *n, const rush_value *in)
 {
@@ -327,6 +343,10 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
     out[0] = capture_wrapped_number(c, in[0]);
   else if (strcmp(name, "assertion") == 0)
     capture_assert(c, in[0], in[1]);
+  else if (strcmp(name, "expect") == 0)
+    expect(c, in[0]);
+  else if (strcmp(name, "size_of_data") == 0)
+    out[0] = capture_int(c, sym_fresh(c->env, in[0].as.i, in[1].as.i));
   else if (strcmp(name, "autocast") == 0)
     mark_autocast(c, n, in);
   else if (strcmp(name, "cond") == 0)

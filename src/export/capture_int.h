@@ -81,6 +81,7 @@ typedef struct capture_symbol {
   const char *text;       /* in guards: "L['x'].size()[0]"; NULL: none */
   int at;                 /* the dimension; -1: the number itself */
   const expression *expr;
+  const fx_node *hoisted; /* the node of the size, behind the placeholders; or NULL */
 } capture_symbol;
 
 typedef struct capture_module { /* a module of the program whose calls are being captured */
@@ -146,6 +147,10 @@ typedef struct capture {
   bool has_regions;       /* there are markers of gradient modes or of autocast */
   uint32_t n_autocast;    /* regions of autocast that are open */
   const ir_node *declared; /* the node being evaluated: a trace has what its results look like */
+  const rush_value *expected; /* what the next operator without a shape rule returns: tensors */
+  uint32_t n_expected;
+  bool is_scratch;         /* the graph being captured is thrown away */
+  bool guesses;            /* sizes of the results of such an operator depend on data */
   capture_branch *branch; /* NULL: g is the program's graph */
   const capture_module *module;
   const capture_frame *frame;
@@ -299,6 +304,8 @@ rush_value capture_fix_number(capture *c, rush_value v);
 /* Return a number as some number of its kind that it may be (what it is now, if that is known),
  * without a guard; other values as they are. */
 rush_value capture_plain_number(rush_value v);
+/* Make the node of a tensor's number of elements, e, if no node has that number. */
+void capture_count(capture *c, rush_value tensor, symint e);
 /* Return the node that computes a number, or the number, as an argument. */
 fx_arg capture_number_arg(capture *c, rush_value v);
 /* Compute an operator on integers of which some are symbolic; returns false if it is none that is

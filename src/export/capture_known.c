@@ -220,6 +220,8 @@ static bool size_query(capture *c, const op *o, const rush_value *args, rush_val
     return true;
   case OPN_NUMEL:
     *result = capture_int(c, n_elements(c, f));
+    if (c->options->structure && !c->decomposes && capture_number_of(*result))
+      capture_count(c, args[0], capture_number_of(*result)->i);
     return true;
   case OPN_STORAGE_OFFSET:
     *result = capture_int(c, f->offset);

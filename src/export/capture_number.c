@@ -271,17 +271,36 @@ static fx_node *root_node(capture *c, const capture_symbol *y, fx_node *size)
   return n;
 }
 
+/* Put the size of an input behind the placeholders, as PyTorch has it, in the order of symbols. */
+static void put_first(capture *c, fx_node *n, uint32_t symbol)
+{
+  fx_node *at = c->g->first;
+
+  while (at && (at->op == FX_PLACEHOLDER || at->op == FX_GET_ATTR))
+    at = at->next;
+  for (uint32_t i = 0; i < c->n_symbols && i < symbol && at; i++)
+    if (at != n && at->op == FX_CALL_FUNCTION && c->symbols[i].hoisted == at)
+      at = at->next;
+  c->symbols[symbol].hoisted = n;
+  if (at && at != n)
+    fx_node_move_before(n, at);
+}
+
 /* Return the node of a symbol: the size of a tensor, or the number that an input is. */
 static fx_node *symbol_node(capture *c, const sym_atom *a)
 {
   const capture_symbol *y = capture_symbol_of(c, a);
 
+  if ((!y || !y->source) && c->is_scratch)
+    return fx_node_new(c->s, c->g, FX_PLACEHOLDER, "size", "size");
   if (!y || !y->source)
     capture_fail(c, "a size that depends on data is used as a number, but no tensor has it");
   if (y->at < 0)
     return capture_use(c, y->source);
   const fx_arg args[] = {fx_arg_node(capture_use(c, y->source)), fx_arg_int(y->at)};
   fx_node *n = capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
+  if (a->backed && c->g == c->p->graph && c->options->structure && !c->decomposes)
+    put_first(c, n, (uint32_t)(y - c->symbols));
   return y->dim && y->dim->factor ? root_node(c, y, n) : n;
 }
 
@@ -361,6 +380,25 @@ static fx_node *compute(capture *c, symint e)
               sym_of_atom(env, t.atoms[t.degree - 1]));
 }
 
+/* True for the size of an input inside of a branch: the branch gets it as an operand. */
+static bool is_of_outside(capture *c, symint e)
+{
+  const bool is_symbol = e->n_terms == 1 && e->k == 0 && e->terms[0].coef == 1 &&
+                         e->terms[0].degree == 1;
+
+  return is_symbol && c->branch && !c->is_scratch && c->options->structure && !c->decomposes &&
+         e->terms[0].atoms[0]->backed;
+}
+
+static fx_node *node_outside(capture *c, symint e)
+{
+  const capture_graph before = capture_enter(c, c->p->graph);
+  fx_node *n = node_of(c, e);
+
+  capture_leave(c, before);
+  return capture_use(c, n);
+}
+
 static fx_node *node_of(capture *c, symint e)
 {
   fx_node *n = table_get(c->number_nodes, address_key(e));
@@ -368,12 +406,24 @@ static fx_node *node_of(capture *c, symint e)
   if (n)
     return n;
   session_enter(c->s);
-  n = compute(c, e);
+  n = is_of_outside(c, e) ? node_outside(c, e) : compute(c, e);
   session_leave(c->s);
   if (!n->val)
     describe_node(c, n, e);
   session_table_put(c->s, c->number_nodes, address_key(e), n);
   return n;
+}
+
+void capture_count(capture *c, rush_value tensor, symint e)
+{
+  const fx_arg arg = capture_arg(c, tensor, NULL);
+
+  if (table_get(c->number_nodes, address_key(e)))
+    return;
+  fx_node *n = capture_named_node(c, "torch.ops.aten.sym_numel.default", "sym_numel_default", &arg,
+                                  1);
+  describe_node(c, n, e);
+  session_table_put(c->s, c->number_nodes, address_key(e), n);
 }
 
 static const struct {

@@ -700,6 +700,8 @@ static bool grad_of(const recorded *r, const symshape_facts *f)
 /* Sizes that depend on data are symbols, which the node has from here on. */
 static void name_sizes(capture *c, const symshape_facts *f, fx_node *n)
 {
+  if (c->is_scratch)
+    return;
   for (int i = 0; i < f->n_dims; i++) {
     const symint e = f->sizes[i];
     const sym_atom *a = e->n_terms == 1 ? e->terms[0].atoms[0] : NULL;
@@ -842,19 +844,103 @@ void capture_check_write(capture *c, const op *o, capture_tensor *t)
   root->was_written = true;
 }
 
+/* -- Operators without a shape rule ------------------------------------------------------------ */
+
+/* True if a size of an argument varies, or a number. */
+static bool has_varying(capture *c, const op *o, const rush_value *args)
+{
+  tensor_walk w = {.values = args, .n = o->schema->n_args};
+  const rush_tensor *t;
+
+  while ((t = tensor_walk_next(&w)) != NULL) {
+    const symshape_facts *f = &capture_tensor_of(c, t)->facts;
+    for (int i = 0; i < f->n_dims; i++)
+      if (!sym_is_const(f->sizes[i]))
+        return true;
+  }
+  for (uint32_t i = 0; i < o->schema->n_args; i++)
+    if (capture_has_number(c, args[i]))
+      return true;
+  return false;
+}
+
+/* True if it is known what the operator's results look like: custom operators of torch have a
+ * function that says so, which was recorded before (capture_higher.c), or the trace has their
+ * sizes, which hold if no size of the arguments varies. */
+static bool is_described(capture *c, const op *o, const rush_value *args)
+{
+  for (uint32_t i = 0; i < o->schema->n_returns && !c->expected; i++)
+    if (!type_is(o->schema->returns[i].type, TYPE_TENSOR) || !declared_facts(c, i) ||
+        !ir_facts_has_strides(declared_facts(c, i)))
+      return false;
+  c->guesses = !c->expected && has_varying(c, o, args);
+  if (!c->guesses)
+    return true;
+  if (c->options->report)
+    text_printf(c->options->report, "missing_fake_kernel\t%s\x1e", o->schema->name);
+  return c->options->report != NULL;
+}
+
+/* Return the facts that the trace has of result i; in a draft its sizes depend on data. */
+static symshape_facts traced_facts(capture *c, uint32_t i)
+{
+  const ir_facts *from = declared_facts(c, i);
+  symshape_facts f = {.dtype = from->dtype,
+                      .n_dims = from->n_dims,
+                      .alias = -1,
+                      .offset = sym_const(c->env, 0)};
+
+  f.sizes = session_array(c->s, symint, 2 * (size_t)f.n_dims + 1);
+  f.strides = f.sizes + f.n_dims;
+  for (int k = 0; k < f.n_dims; k++) {
+    f.sizes[k] = c->guesses ? sym_fresh(c->env, 0, SYM_INF) : sym_const(c->env, from->sizes[k]);
+    f.strides[k] = sym_const(c->env, from->strides[k]);
+  }
+  symint dense = sym_const(c->env, 1);
+  for (int k = f.n_dims; c->guesses && k-- > 0;) {
+    f.strides[k] = dense;
+    dense = sym_mul(c->env, dense, f.sizes[k]);
+  }
+  return f;
+}
+
+/* Describe the results of an operator for which is_described is true. */
+static void describe_results(capture *c, const op *o, symshape_call *call)
+{
+  const bool is_list = o->schema->n_returns == 1 && o->schema->returns[0].type->kind == TYPE_LIST;
+  const uint32_t n = is_list && c->expected ? c->n_expected : o->schema->n_returns;
+
+  if (c->expected && c->n_expected != n)
+    capture_fail(c, "%s returns %u values, but its fake implementation %u", o->schema->name, n,
+                 c->n_expected);
+  call->results = session_array(c->s, symshape_facts *, (size_t)n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    symshape_facts *f = session_new(c->s, symshape_facts);
+    *f = c->expected ? capture_tensor_of(c, c->expected[i].as.tensor)->facts : traced_facts(c, i);
+    f->alias = -1;
+    f->flags = 0;
+    f->result = is_list ? 0 : i;
+    call->results[call->n_results++] = f;
+  }
+  c->expected = NULL;
+}
+
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const schema *sc = o->schema;
   recorded r = {.c = c, .o = o, .args = args};
 
-  if (!op_has_shape(o) && sc->n_returns)
-    capture_fail(c, "%s%s%s cannot be exported: it has no shape rule", sc->name,
-                 *sc->overload ? "." : "", sc->overload);
+  if (!op_has_shape(o) && sc->n_returns && !is_described(c, o, args))
+    capture_fail(c, "%s%s%s cannot be exported: it has no shape rule%s", sc->name,
+                 *sc->overload ? "." : "", sc->overload,
+                 sc->is_of_host ? " (no fake impl registered)" : "");
   for (uint32_t i = 0; i < sc->n_args; i++)
     if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
       capture_check_write(c, o, capture_tensor_of(c, args[i].as.tensor));
-  if (sc->n_returns)
+  if (op_has_shape(o))
     apply_rule(c, o, args, &r.call);
+  else
+    describe_results(c, o, &r.call);
   r.requires_grad = wants_grad(c, o, args);
   fx_node *n = add_call(c, o, target_of(c, o), args);
   if (sc->n_returns == 1)

@@ -4,7 +4,7 @@
  * While a program is captured, a change of the mode is a marker: a node with one of the targets
  * below.  At the end the nodes between two markers move into a graph, whose inputs are what they
  * use of outside in the order of first use, and whose results are what is used of them, likewise;
- * the markers go.  Gradient modes come first, so that a region of autocast inside of one is inside. */
+ * the markers go.  Gradient modes come first: a region of autocast inside of one stays inside. */
 #include "export/capture_int.h"
 
 #include "base/grow.h"
@@ -61,24 +61,11 @@ static void take_in(nodes *l, fx_node *n)
 
 /* -- Moving ------------------------------------------------------------------------------------ */
 
-/* Move a graph that a node of `from` reads to `to`. */
-static void move_subgraph(session *s, fx_graph *from, fx_graph *to, const char *name)
-{
-  for (uint32_t i = 0; i < from->n_subgraphs; i++)
-    if (strcmp(from->subgraphs[i].name, name) == 0) {
-      fx_graph *g = from->subgraphs[i].graph;
-      memmove(&from->subgraphs[i], &from->subgraphs[i + 1],
-              (--from->n_subgraphs - i) * sizeof *from->subgraphs);
-      fx_graph_add_subgraph(s, to, name, g);
-      return;
-    }
-}
-
 /* Move a node to the end of another graph, under its name. */
 static void move_node(session *s, fx_node *n, fx_graph *to)
 {
   if (n->op == FX_GET_ATTR)
-    move_subgraph(s, n->graph, to, n->target);
+    fx_graph_move_subgraph(s, n->graph, to, n->target);
   fx_node_unlink(n);
   n->graph = to;
   n->name = fx_names_take(s, &to->names, str_of(n->name));

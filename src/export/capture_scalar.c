@@ -2,10 +2,10 @@
  * assertions.
  *
  * A float that is made of sizes is a tree (shape/expression.h), a node that computes it, and what
- * it is in the example, with bounds by interval arithmetic.  An int that is made of such a float is a
- * symbol of the algebra of sizes whose tree is not a symbol: TruncToInt(0.5*s77).  What the program
- * decides by a float or by such a bool is a guard that is kept as a tree.  A number that depends on
- * data has no hint, and cannot decide. */
+ * it is in the example, with bounds by interval arithmetic.  An int that is made of such a float is
+ * a symbol of the algebra of sizes whose tree is not a symbol: TruncToInt(0.5*s77).  What the
+ * program decides by a float or by such a bool is a guard that is kept as a tree.  A number that
+ * depends on data has no hint, and cannot decide. */
 #include "export/capture_int.h"
 
 #include <math.h>
@@ -360,12 +360,23 @@ void capture_check_range(capture *c, symint e)
   }
 }
 
+/* Report a decision on data, which the program checks instead. */
+static void report_decision(capture *c, const capture_number *n)
+{
+  text_buf *text = session_text(c->s);
+
+  expression_print(c->s, text, n->relation ? capture_relation_tree(c, n) : n->expr);
+  text_printf(c->options->report, "data_dependent_error\t%s\x1e", text_str(text));
+}
+
 void capture_assert(capture *c, rush_value condition, rush_value text)
 {
   const bool is_decision = text.tag != RUSH_TAG_STRING || !text.as.string->len;
   const capture_number *n = capture_number_of(condition);
 
-  if (n && !is_decision && !capture_can_decide(c, n)) {
+  if (n && !capture_can_decide(c, n) && (!is_decision || c->options->report)) {
+    if (is_decision)
+      report_decision(c, n);
     capture_check(c, condition);
     return;
   }

@@ -63,6 +63,18 @@ fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, cons
   return n;
 }
 
+void fx_graph_move_subgraph(session *s, fx_graph *from, fx_graph *to, const char *name)
+{
+  for (uint32_t i = 0; i < from->n_subgraphs; i++)
+    if (strcmp(from->subgraphs[i].name, name) == 0) {
+      fx_graph *g = from->subgraphs[i].graph;
+      memmove(&from->subgraphs[i], &from->subgraphs[i + 1],
+              (--from->n_subgraphs - i) * sizeof *from->subgraphs);
+      fx_graph_add_subgraph(s, to, name, g);
+      return;
+    }
+}
+
 void fx_node_unlink(fx_node *n)
 {
   fx_graph *g = n->graph;

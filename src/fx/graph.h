@@ -176,6 +176,8 @@ void fx_node_unlink(fx_node *n);
 /* Add a graph under a name; one of that name is replaced, as PyTorch's register_module does. */
 void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner_steal);
 fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name); /* borrowed, or NULL */
+/* Move the graph of that name, if there is one, to another graph. */
+void fx_graph_move_subgraph(session *s, fx_graph *from, fx_graph *to, const char *name);
 /* Number the nodes and count the distinct users of each. */
 void fx_graph_count_users(session *s, fx_graph *g);
 /* Call visit(arg, node) for each node among the arguments, in order; a node may come again. */

@@ -491,7 +491,7 @@ static bool kind_of_name(str name, ir_kind *out)
 
 static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan",
                                                 "parameter", "number", "assertion",
-                                                "autocast"};
+                                                "autocast", "expect", "size_of_data"};
 
 static ir_kind kind_of(str name)
 {

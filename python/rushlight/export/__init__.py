@@ -15,7 +15,7 @@ from __future__ import annotations
 from ..pytree import register_dataclass
 from . import treespec as treespec
 from . import values as values
-from .capture import export
+from .capture import draft_export, export
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
@@ -32,6 +32,7 @@ __all__ = [
     "ShapesCollection",
     "UnflattenedModule",
     "dims",
+    "draft_export",
     "export",
     "load",
     "register_dataclass",

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from .. import _rushlight
+from .draft import report_of
 from .dynamic_shapes import (
     AdditionalInputs,
     Dim,
@@ -25,7 +26,7 @@ from .errors import translated, user_error
 from .exported_program import ExportedProgram
 from .values import int_oo
 
-__all__ = ["export"]
+__all__ = ["draft_export", "export"]
 
 MOST = 2**63 - 1
 Dimension = tuple["str | None", int, "str | None", int, int, int, int, int, bool]
@@ -118,6 +119,33 @@ def export(
     cases.
     """
     del strict, prefer_deferred_runtime_asserts_over_guards
+    return _checked(mod, args, kwargs, dynamic_shapes, preserve_module_call_signature, False)
+
+
+def draft_export(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    strict: bool = False,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
+    """Return a program as `export` does, also where that refuses: what it would refuse is in the
+    program's `_report` (draft.py)."""
+    del strict, prefer_deferred_runtime_asserts_over_guards
+    return _checked(mod, args, kwargs, dynamic_shapes, preserve_module_call_signature, True)
+
+
+def _checked(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    dynamic_shapes: Any,
+    preserve_module_call_signature: tuple[str, ...],
+    is_draft: bool,
+) -> ExportedProgram:
     torch: Any = sys.modules.get("torch")
     is_ours = isinstance(mod, _rushlight.Module)
     if not is_ours and not (torch is not None and isinstance(mod, torch.nn.Module)):
@@ -142,28 +170,36 @@ def export(
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     try:
-        made = _export(mod, args, kwargs, dynamic_shapes, is_ours)
+        made, report = _export(mod, args, kwargs, dynamic_shapes, is_ours, is_draft)
     except (RuntimeError, ValueError) as error:
         found = translated(error)
         if found is error:
             raise
         raise found from error
     made._parts["example_inputs"] = args, kwargs
+    if is_draft:
+        made._report = report_of(report or "")
     if more is not None:
         more.verify(made)
     return made
 
 
 def _export(
-    mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, is_ours: bool
-) -> ExportedProgram:
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    shapes: Any,
+    is_ours: bool,
+    is_draft: bool,
+) -> tuple[ExportedProgram, str | None]:
     if not is_ours:
         from .live import export_live
 
-        return ExportedProgram(export_live(mod, args, kwargs, shapes))
+        handle, report = export_live(mod, args, kwargs, shapes, is_draft)
+        return ExportedProgram(handle), report
     found = [item.name for item in mod.inputs][: len(args)]
     names = [*found, *(f"args_{i}" for i in range(len(found), len(args))), *kwargs]
     arguments = dict(zip(names, (*args, *kwargs.values()), strict=True))
     dimensions = _all_dimensions(arguments, shapes)
-    made = _rushlight.export_call(mod, "forward", args, kwargs, dimensions, None)
-    return ExportedProgram(_rushlight.exported_of(made))
+    made, report = _rushlight.export_call(mod, "forward", args, kwargs, dimensions, None, is_draft)
+    return ExportedProgram(_rushlight.exported_of(made)), report

@@ -131,6 +131,7 @@ class ExportedProgram:
         """Not for users: `load` makes programs."""
         self._handle = handle
         self._parts: dict[str, Any] = {}
+        self._report: Any = None  # of draft_export
 
     # Parts are read when they are first asked for.
 

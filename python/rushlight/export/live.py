@@ -1,8 +1,8 @@
-"""`export` of a torch.nn.Module: its arguments flattened, its call recorded (jit/torch_live.py), and
-what was recorded captured (rush_module_export).
+"""`export` of a torch.nn.Module: its arguments flattened, its call recorded (jit/torch_live.py),
+and what was recorded captured (rush_module_export).
 
-The recorded program takes and returns leaves; how they are nested, what they are called and which of
-their sizes vary is described beside it. Names and conditions are torch.export's.
+The recorded program takes and returns leaves; how they are nested, what they are called and which
+of their sizes vary is described beside it. Names and conditions are torch.export's.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from .values import int_oo
 MOST = 2**63 - 1
 PLAIN = (bool, int, float, str, type(None))
 
-# (input or None, dimension, name or None, least, most, factor or 0, offset, symbol or 0, is dynamic)
+# (input or None, dimension, name or None, least, most, factor or 0, offset, symbol or 0, is
+# dynamic)
 Dimension = tuple["str | None", int, "str | None", int, int, int, int, int, bool]
 
 
 class Leaf(NamedTuple):
-    """A leaf of the arguments: its value, the name of its placeholder, what it is in conditions, and
-    how its sizes vary."""
+    """A leaf of the arguments: its value, the name of its placeholder, what it is in conditions,
+    and how its sizes vary."""
 
     value: Any
     name: str
@@ -350,7 +351,8 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
         if at >= 0 and size < 2:
             raise ValueError(
                 "Found the following conflicts between user-specified ranges and inferred ranges "
-                f"from model tracing:\n- Received user-specified dim hint Dim.DYNAMIC(min={spec.min}, "
+                f"from model tracing:\n- Received user-specified dim hint "
+                f"Dim.DYNAMIC(min={spec.min}, "
                 f"max={spec.max}), but export 0/1 specialized due to hint of {size} for dimension "
                 f"inputs{text[1:]}.shape[{at}]."
             )
@@ -377,7 +379,8 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
         raise user_error(
             "CONSTRAINT_VIOLATION",
             f"Constraints violated ({name})! For more information, run with "
-            f'TORCH_LOGS="+dynamic".\n  - You marked {name} as dynamic but your code specialized it '
+            f'TORCH_LOGS="+dynamic".\n  - You marked {name} as dynamic but your code specialized '
+            f'it '
             f"to be a constant ({size}). If you're using mark_dynamic, either remove it or use "
             "maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or "
             f"Dim.AUTO.\nSuggested fixes:\n  {name} = {size}",
@@ -493,9 +496,14 @@ def _temporary(mod: torch.nn.Module) -> list[str]:
 
 
 def export_live(
-    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
-) -> Any:
-    """Return the handle of the exported program of a call of a torch.nn.Module."""
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    is_draft: bool,
+) -> tuple[Any, str | None]:
+    """Return the handle of the exported program of a call of a torch.nn.Module, and the report of a
+    draft."""
     _share_registry()
     arguments = Arguments(mod, args, kwargs)
     _check_leaves(arguments)
@@ -506,7 +514,7 @@ def export_live(
         return mod(*given, **named)
 
     names = arguments.names()
-    recorded = torch_live.recording(mod, arguments.values, names, call, varying)
+    recorded = torch_live.recording(mod, arguments.values, names, call, varying, is_draft)
     structure = (
         _spec_text(arguments.in_spec),
         _spec_text(recorded.out_spec),
@@ -516,7 +524,7 @@ def export_live(
         _temporary(mod),
         *_samples(args, kwargs),
     )
-    made = _rushlight.export_call(
-        recorded.program, "forward", tuple(arguments.values), {}, dimensions, structure
+    made, report = _rushlight.export_call(
+        recorded.program, "forward", tuple(arguments.values), {}, dimensions, structure, is_draft
     )
-    return _rushlight.exported_of(made)
+    return _rushlight.exported_of(made), report

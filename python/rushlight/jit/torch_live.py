@@ -37,6 +37,16 @@ _CONVERSIONS = (
     "short",
 )  # fmt: skip
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_OUR_NAMESPACES = {
+    "aten",
+    "prim",
+    "prims",
+    "quantized",
+    "torchvision",
+    "sparse",
+    "mkldnn",
+    "rngprims",
+}
 _SIZES = {"aten::sym_size": "size", "aten::sym_numel": "numel", "aten::sym_stride": "stride"}
 
 
@@ -45,8 +55,9 @@ class LiveTracer(Tracer):
 
     apart: set[str] = set()
 
-    def __init__(self, type: Any) -> None:
+    def __init__(self, type: Any, is_draft: bool) -> None:
         super().__init__(type)
+        self.is_draft = is_draft
         self.recorder.keep_unused()
         self.varying: set[int] = set()  # values of which a size may vary
         self.sizes: dict[tuple[int, Any, int], Any] = {}
@@ -69,6 +80,9 @@ class LiveTracer(Tracer):
             self.save(args)
         if name == "aten::lift_fresh" and not self.known(args[0]):
             return self.lifted_constant(args[0])
+        is_custom = known is not None and func.namespace not in _OUR_NAMESPACES
+        if is_custom and known and any("Tensor" in kind.text for kind in known.results):
+            self.describe(func, args, kwargs)
         result = super().dispatched(func, args, kwargs)
         if known is None or not known.is_recorded:
             return result
@@ -77,6 +91,26 @@ class LiveTracer(Tracer):
         if self.constants and isinstance(result, torch.Tensor):
             self.mark_constant(func, args, kwargs, result)
         return result
+
+    def describe(self, func: Any, args: tuple, kwargs: dict) -> None:
+        """Record what a custom operator's results look like, by its fake implementation, if that
+        may depend on sizes or data."""
+        entry = torch._library.simple_registry.singleton.find(func.name())
+        kernel = entry.fake_impl.kernel
+        if kernel is None:
+            return
+        context = _FakeContext(self)
+        mode = self.mode or contextlib.nullcontext()
+        try:
+            with mode, torch._library.fake_impl.set_ctx_getter(lambda: context):
+                closure, _, _ = self.closure(lambda *a: kernel(*a, **kwargs), args)
+        except RuntimeError as error:
+            if self.is_draft and "no fake impl registered" in str(error):
+                return
+            raise
+        self.recorder.add("expect", [closure], (), location())
+        if context.n_made:
+            self.sized[func] = True
 
     def mark_constant(self, func: Any, args: tuple, kwargs: dict, result: torch.Tensor) -> None:
         """Note that an operator on small constants makes one; forget it of what is written to."""
@@ -383,6 +417,25 @@ class LiveTracer(Tracer):
             return [row.detach().unsqueeze(0).repeat(n, *(1,) * row.dim()) for row in rows]
 
 
+class _FakeContext:
+    """What torch.library.get_ctx() returns inside of a fake implementation."""
+
+    def __init__(self, tracer: LiveTracer) -> None:
+        self.tracer, self.n_made = tracer, 0
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:  # noqa: A002
+        """Return a size that depends on data."""
+        tracer = self.tracer
+        most = 2**63 - 1 if max is None else max
+        inputs = [tracer.recorder.constant(min), tracer.recorder.constant(most)]
+        self.n_made += 1
+        number = 2 if min <= 2 <= most else min
+        value = tracer.one("size_of_data", inputs, "int", location())
+        return symbolic(tracer, value, number, has_data=True)
+
+    create_unbacked_symint = new_dynamic_size
+
+
 # -- What is replaced
 # -----------------------------------------------------------------------------------------
 
@@ -663,6 +716,7 @@ def recording(
     names: list[str],
     call: Callable[[list[Any]], Any],
     varying: dict[int, bool],
+    is_draft: bool = False,
 ) -> Recorded:
     """Run call(leaves), which calls the module, and record it.
 
@@ -670,7 +724,7 @@ def recording(
     """
     library.adopt_torch()
     built = _Modules(module)
-    tracer = LiveTracer(built.type)
+    tracer = LiveTracer(built.type, is_draft)
     scopes: dict[Any, str] = {}
     for path, child in built.paths.items():
         if path:

@@ -3,8 +3,9 @@ values of the recorder.
 
 `Number` is such a node: PyTorch calls its methods by the names of its own nodes. Arithmetic records
 an operator of TorchScript and computes the number of the example beside it. A number that Python
-takes as it is (an `if`, an index, an argument that is no size) is recorded as an assertion without a
-text: what the program decided by. torch._check is recorded as one with a text: the program checks it.
+takes as it is (an `if`, an index, an argument that is no size) is recorded as an assertion without
+a text: what the program decided by. torch._check is recorded as one with a text: the program checks
+it.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ item and gets a symbolic integer or float that refers to the tensor. Queries wit
 (size, bool, item ...) are methods of torch.Tensor, replaced while a trace is recorded; other
 threads get the originals.
 
-Only this file and torch_questions.py use PyTorch's internals for tracing: the PreDispatch key and
-its dispatcher, the tracing state that torch's own Python code reads, and the map of module names.
+Only this file, torch_questions.py and torch_live.py use internals of PyTorch: the PreDispatch key
+and its dispatcher, the tracing state that torch's own Python code reads, and the map of module
+names.
 """
 
 from __future__ import annotations
