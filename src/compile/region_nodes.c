@@ -10,10 +10,21 @@
 #include "ops/call/call.h"
 #include "ops/table/op_keys.h"
 
+#define FEW_CHANNELS "too few channels to fill a block"
 #define NO_IMAGE "sizes or layouts are unknown, or not a row-major float32 image"
 #define MOST_SIDE 16384    /* rows, columns and channels */
 #define MOST_ELEMS (INT64_C(1) << 28)
 #define MOST_WINDOW 64     /* stride, padding, and the reach of a kernel */
+/* What one task of block.c does stays far below 10 ms. */
+#define MOST_TERMS 65536   /* of a convolution's sum */
+#define MOST_POOLED 256    /* elements of a window */
+#define MOST_AVERAGED 65536
+/* Blocks of fewer channels are mostly empty: that costs memory and time, unless there are few
+ * pixels. */
+#define FEWEST_CHANNELS 8
+#define FEW_PIXELS 256
+/* conv.c computes kernels of more elements as sums of all channels, in pieces. */
+#define MOST_TAPS 384
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
@@ -149,6 +160,12 @@ bool region_image_of(const backend *k, const rush_graph_value *v, region_image *
   return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
 }
 
+/* True if blocks would hold little but empty lanes. */
+static bool wastes_blocks(const region_image *i)
+{
+  return i->n_ch < FEWEST_CHANNELS && i->h * i->w > FEW_PIXELS;
+}
+
 static int dims_of(const backend *k, const rush_graph_value *v)
 {
   rush_type_facts f;
@@ -208,6 +225,12 @@ static bool window_fits(const region_window *w, const region_image *from, const 
   return true;
 }
 
+/* True if an image with its border is not many times as large. */
+static bool border_is_small(const region_window *w, const region_image *in)
+{
+  return (in->h + 2 * w->pad[0]) * (in->w + 2 * w->pad[1]) <= 4 * in->h * in->w + 1024;
+}
+
 /* -- Convolutions ------------------------------------------------------------------------------ */
 
 /* Return the node's argument of that name, or NULL. */
@@ -244,6 +267,8 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
       !region_image_of(k, api->node_output(n, 0), &out) ||
       !region_image_of(k, api->node_input(n, 1), &weight))
     return NO_IMAGE;
+  if (wastes_blocks(&out))
+    return FEW_CHANNELS;
   const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
   if (n_spatial != dims_of(k, api->node_input(n, 1)) - 2)
     return "an image without a batch";
@@ -252,10 +277,12 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
     return "a window that is not constant, or a transposed convolution";
   w->kernel[0] = weight.h;
   w->kernel[1] = weight.w;
+  const int64_t taps = weight.h * weight.w;
   const bool deep = groups > 1 && groups == in.n_ch && weight.n_ch == 1 && out.n_ch == groups &&
-                    weight.h * weight.w > 1;
-  if (!window_fits(w, &in, &out, false) || weight.batch != out.n_ch || in.batch != out.batch ||
-      (!deep && (groups != 1 || weight.n_ch != in.n_ch)))
+                    taps > 1 && taps <= MOST_TAPS;
+  const bool dense = groups == 1 && weight.n_ch == in.n_ch && in.n_ch <= MOST_TERMS / taps;
+  if (!window_fits(w, &in, &out, false) || !border_is_small(w, &in) ||
+      weight.batch != out.n_ch || in.batch != out.batch || (!deep && !dense))
     return "a window or groups that have no kernel in blocks";
   if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
@@ -287,6 +314,8 @@ static const char *read_norm(const backend *k, const rush_node *n)
   if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
       !region_image_of(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
+  if (wastes_blocks(&in))
+    return FEW_CHANNELS;
   if (!ARG(k, n, "training") || !is_false(k, ARG(k, n, "training")))
     return "a batch norm that may be in training";
   if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
@@ -324,9 +353,10 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
       !window_list(k, ARG(k, n, "padding"), n_spatial, zeros, w->pad) ||
       !window_list(k, ARG(k, n, "dilation"), n_spatial, ones, w->dilation) ||
       !region_constant(k, ARG(k, n, "ceil_mode"), &rounds_up) ||
-      rounds_up.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b))
+      rounds_up.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b) ||
+      w->kernel[0] * w->kernel[1] > MOST_POOLED)
     return "a window that is not constant, or too large";
-  return NULL;
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_average(const backend *k, const rush_node *n)
@@ -337,7 +367,9 @@ static const char *read_average(const backend *k, const rush_node *n)
       !region_image_of(k, k->api->node_output(n, 0), &out) ||
       dims_of(k, k->api->node_input(n, 0)) != 4 || in.batch != out.batch || in.n_ch != out.n_ch)
     return NO_IMAGE;
-  return out.h == 1 && out.w == 1 && in.h * in.w > 1 ? NULL : "not one average of each channel";
+  if (out.h != 1 || out.w != 1 || in.h * in.w == 1 || in.h * in.w > MOST_AVERAGED)
+    return "not one average of each channel, or of very many pixels";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_point(const backend *k, const rush_node *n, cpu_level level)
@@ -352,6 +384,8 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
     return why;
   if (!region_image_of(k, api->node_output(n, 0), &out))
     return NO_IMAGE;
+  if (wastes_blocks(&out))
+    return FEW_CHANNELS;
   for (size_t i = 0; i < api->node_n_inputs(n); i++) {
     const rush_graph_value *v = api->node_input(n, i);
 

@@ -16,7 +16,7 @@
 
 #define MOST_POINT 32  /* pointwise nodes of a step */
 #define MOST_AHEAD 256 /* nodes that are looked at for them */
-#define FEW_CHANNELS 8 /* images with no more are planes if only convolutions read them */
+#define FEW_PLANES 8   /* images of no more channels are planes if only convolutions read them */
 
 typedef struct node_state {
   const rush_node *node;
@@ -136,7 +136,7 @@ static uint32_t place_of(reader *d, const rush_graph_value *v)
     return 0;
   }
   region_step enter = step_of(BLOCK_ENTER);
-  const bool planes = image.n_ch <= FEW_CHANNELS && feeds_convolutions(d, v);
+  const bool planes = image.n_ch <= FEW_PLANES && feeds_convolutions(d, v);
   enter.out = s->place = new_place(d, &image, planes ? 1 : BLOCK_LANES);
   enter.arg = s->arg;
   add_step(d, &enter);
@@ -458,7 +458,11 @@ static void read_conv(reader *d, uint32_t at)
     return;
   }
   s.n_k = (deep ? 1 : in.n_ch) * s.window.kernel[0] * s.window.kernel[1];
-  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4); /* conv.c: by its depthwise kernel */
+  /* conv.c computes these by its depthwise kernel */
+  const region_window *w = &s.window;
+  const bool is_product = s.n_k == 1 && w->stride[0] == 1 && w->stride[1] == 1 && w->pad[0] == 0 &&
+                          w->pad[1] == 0;
+  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4 && s.n_k <= 384 && !is_product);
   s.out = new_place(d, &out, BLOCK_LANES);
   node_state *norm = norm_behind(d, head);
   if (norm) {
