@@ -190,6 +190,8 @@ static rush_status run_step(const region_call *c, const region_step *s)
                   .after = s->point ? run_point : NULL,
                   .user = &point};
 
+  if (s->kind == BLOCK_NOTHING && !s->point)
+    return RUSH_OK;
   if (s->in != NO_INDEX) {
     b.in = r->places[s->in].place;
     b.batch = r->places[s->in].batch;
@@ -203,6 +205,8 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.from = arg_data(c, s->arg);
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
+  else if (s->kind == BLOCK_COPY)
+    b.first = s->arg;
   else if (s->kind != BLOCK_NOTHING && s->kind != BLOCK_AVERAGE)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
@@ -295,7 +299,7 @@ static const char *const kind_names[] = {
   [BLOCK_CONV] = "convolution",   [BLOCK_DEPTHWISE] = "depthwise convolution",
   [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
   [BLOCK_SCALE] = "batch norm",
-  [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
+  [BLOCK_COPY] = "joined blocks", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 
 static void describe_step(const region *r, const region_step *s, text_buf *out)
@@ -358,7 +362,8 @@ static rush_status run_pass(rush_pass *pass, void *user)
                               .min_nodes = 2,
                               .max_nodes = REGION_MOST_NODES,
                               .max_outputs = REGION_MOST_RESULTS,
-                              .takes = takes_nodes};
+                              .takes = takes_nodes,
+                              .takes_lists = true};
 
   return own->backend.api->pass_group(pass, &def);
 }

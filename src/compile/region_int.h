@@ -7,7 +7,7 @@
 #define REGION_OP "rushlight::region"
 
 /* What a node is to a region. */
-typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_AVERAGE, OP_POINT } region_op;
+typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_AVERAGE, OP_CAT, OP_LIST, OP_POINT } region_op;
 
 /* A convolution's or pooling's window, as block.h takes it: h, w. */
 typedef struct region_window {
@@ -29,6 +29,8 @@ bool region_same_image(const region_image *a, const region_image *b);
 bool region_is_depthwise(const backend *k, const rush_node *n);
 /* Read what an argument of a group must be: the body's input v. */
 bool region_fact_of(const backend *k, const rush_graph_value *v, struct region_fact *out);
+/* Return the node that makes the list of tensors that are joined. */
+const rush_node *region_joined(const backend *k, const rush_node *n);
 /* Return a convolution's bias. */
 const rush_graph_value *region_bias(const backend *k, const rush_node *n);
 /* Return a batch norm's argument: weight, bias, mean, variance, epsilon. */
@@ -58,7 +60,7 @@ typedef struct region_step {
   block_kind kind;
   region_window window;
   uint32_t in, out;    /* places; NO_INDEX: none */
-  uint32_t arg;        /* ENTER: the argument; LEAVE: the result */
+  uint32_t arg;        /* ENTER: the argument; LEAVE: the result; COPY: the first block */
   uint32_t weight, bias; /* arguments of convolutions */
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;

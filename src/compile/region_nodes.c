@@ -359,6 +359,34 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
   return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
+const rush_node *region_joined(const backend *k, const rush_node *n)
+{
+  return k->api->value_node(k->api->node_input(n, 0));
+}
+
+/* Images are joined block by block: all but the last have whole blocks. */
+static const char *read_cat(const backend *k, const rush_node *n)
+{
+  const rush_backend_api *api = k->api;
+  const rush_node *list = region_joined(k, n);
+  region_image out, in;
+  int64_t dim, n_ch = 0;
+
+  if (!region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out))
+    return NO_IMAGE;
+  if (!list || !makes_list(k, list) || !int_of(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
+      api->value_n_uses(api->node_output(list, 0)) != 1)
+    return "not channels that are joined";
+  const size_t n_items = api->node_n_inputs(list);
+  for (size_t i = 0; i < n_items; i++) {
+    if (!region_image_of(k, api->node_input(list, i), &in) || in.batch != out.batch ||
+        in.h != out.h || in.w != out.w || (i + 1 < n_items && in.n_ch % BLOCK_LANES != 0))
+      return "images that are not joined at whole blocks";
+    n_ch += in.n_ch;
+  }
+  return n_ch == out.n_ch ? NULL : NO_IMAGE;
+}
+
 static const char *read_average(const backend *k, const rush_node *n)
 {
   region_image in, out;
@@ -411,6 +439,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
 {
   const op *o = table_op(k, n);
 
+  if (!o && makes_list(k, n))
+    return op_or_none(OP_LIST, NULL, why);
   switch (o && k->api->node_n_outputs(n) == 1 ? o->name_key : 0) {
   case OPN_CONV1D: case OPN_CONV2D: case OPN_CONVOLUTION: case OPN__CONVOLUTION:
     return op_or_none(OP_CONV, read_conv(k, n, w), why);
@@ -418,6 +448,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_NORM, read_norm(k, n), why);
   case OPN_MAX_POOL1D: case OPN_MAX_POOL2D:
     return op_or_none(OP_MAX_POOL, read_max_pool(k, n, w), why);
+  case OPN_CAT:
+    return op_or_none(OP_CAT, read_cat(k, n), why);
   case OPN_ADAPTIVE_AVG_POOL2D:
     return op_or_none(OP_AVERAGE, read_average(k, n), why);
   }

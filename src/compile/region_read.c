@@ -473,6 +473,35 @@ static void read_conv(reader *d, uint32_t at)
   finish_step(d, at, &s, head, NULL);
 }
 
+/* Copy the items' blocks one behind the other. */
+static void read_cat(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node, *list = region_joined(&d->k, n);
+  const rush_graph_value *head = api->node_output(n, 0);
+  region_step nothing = step_of(BLOCK_NOTHING);
+  region_image out;
+  uint32_t block = 0;
+
+  if (!region_image_of(&d->k, head, &out)) {
+    d->failed = true;
+    return;
+  }
+  for (size_t i = 0; i < api->node_n_inputs(list); i++)
+    (void)place_of(d, api->node_input(list, i)); /* what enters does so before */
+  nothing.out = new_place(d, &out, BLOCK_LANES);
+  for (size_t i = 0; i < api->node_n_inputs(list) && !d->failed; i++) {
+    region_step copy = step_of(BLOCK_COPY);
+
+    copy.in = place_of(d, api->node_input(list, i));
+    copy.out = nothing.out;
+    copy.arg = block;
+    block += (uint32_t)block_count(&d->r->places[copy.in].place);
+    add_step(d, &copy);
+  }
+  finish_step(d, at, &nothing, head, NULL);
+}
+
 static void read_node(reader *d, uint32_t at)
 {
   const rush_backend_api *api = d->k.api;
@@ -480,8 +509,14 @@ static void read_node(reader *d, uint32_t at)
   const rush_graph_value *head = api->node_output(n, 0);
   region_image out;
 
+  if (d->nodes[at].op == OP_LIST)
+    return;
   if (d->nodes[at].op == OP_CONV) {
     read_conv(d, at);
+    return;
+  }
+  if (d->nodes[at].op == OP_CAT) {
+    read_cat(d, at);
     return;
   }
   if (d->nodes[at].op == OP_POINT) {
@@ -647,11 +682,15 @@ static bool make_room(reader *d)
 
   r->n_args = (uint32_t)api->block_n_inputs(d->body);
   r->n_results = (uint32_t)api->block_n_outputs(d->body);
-  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n))
+  uint32_t n_joined = 0; /* at most */
+
+  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n)) {
     d->n_nodes += !is_constant(d, n);
+    n_joined += (uint32_t)api->node_n_inputs(n);
+  }
   d->n_values = largest_id(d) + 1;
   r->cap_places = d->n_nodes + r->n_args;
-  r->cap_steps = d->n_nodes + r->n_args + r->n_results;
+  r->cap_steps = d->n_nodes + r->n_args + r->n_results + n_joined;
   d->nodes = api->memory_alloc(d->k.ctx, d->n_nodes * sizeof *d->nodes);
   d->values = api->memory_alloc(d->k.ctx, d->n_values * sizeof *d->values);
   r->places = api->memory_alloc(d->k.ctx, r->cap_places * sizeof *r->places);

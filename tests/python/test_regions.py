@@ -99,6 +99,21 @@ class Odd(nn.Module):
         return self.b(y), torch.exp(w) + y.mean(), self.one(x[:, :1] * 0.0 - 0.0)
 
 
+class Joined(nn.Module):
+    """Channels joined: of this region and from outside, with a last part of a block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(9, 32, 3, 1, 1), nn.Conv2d(32, 16, 3, 1, 1)
+        self.c, self.d = nn.Conv2d(48, 21, 1), nn.Conv2d(37, 40, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = functional.relu(self.a(x))
+        b = torch.sigmoid(self.b(a))
+        c = self.c(functional.relu(torch.cat([a, b], 1)))
+        return self.d(torch.cat([b, c], 1)) + torch.cat([b, torch.cat([b, x[:, :8]], 1)], 1)
+
+
 class Zeros(nn.Module):
     """Norms that give -0, and NaN, clamped in several ways."""
 
@@ -138,6 +153,7 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "mobile": (Mobile, (1, 5, 47, 60)),
     "squeezed": (Squeezed, (2, 3, 37, 50)),
     "odd": (Odd, (3, 6, 8, 31)),
+    "joined": (Joined, (2, 9, 11, 30)),
     "zeros": (Zeros, (1, 2, 8, 9)),
     "line": (Line, (2, 1, 400)),
 }

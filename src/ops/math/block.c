@@ -273,6 +273,15 @@ static void copy_rows(const job *j, int64_t image, int64_t block, int64_t y0, in
     ISA_PICK(block_leave, j->level)(&c);
 }
 
+static void copy_blocks(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
+{
+  const block_step *s = j->s;
+  for (int64_t y = y0; y < y1; y++)
+    memcpy(s->to + block_at(&s->out, image, s->first + block, y, 0),
+           s->from + block_at(&s->in, image, block, y, 0),
+           (size_t)(s->in.w * BLOCK_LANES) * sizeof *s->to);
+}
+
 static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
@@ -296,30 +305,38 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
     ISA_PICK(block_average, j->level)(&r);
 }
 
+/* Return the image whose blocks and rows are tasks. */
+static const block_place *places_by(const block_step *s)
+{
+  return s->kind == BLOCK_LEAVE || s->kind == BLOCK_COPY ? &s->in : &s->out;
+}
+
 /* Tasks are (image, block, chunk of rows), chunks fastest. */
 static void block_tasks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const block_step *s = j->s;
   const bool copies = s->kind == BLOCK_ENTER || s->kind == BLOCK_LEAVE;
-  const block_place *p = s->kind == BLOCK_LEAVE ? &s->in : &s->out;
+  const block_place *p = places_by(s);
   const int64_t n_blocks = block_count(p);
   for (int64_t i = begin; i < end; i++) {
     const int64_t y0 = i % j->n_chunks * j->chunk, y1 = i64_min(y0 + j->chunk, p->h);
     const int64_t block = i / j->n_chunks % n_blocks, image = i / j->n_chunks / n_blocks;
     if (copies)
       copy_rows(j, image, block, y0, y1);
+    else if (s->kind == BLOCK_COPY)
+      copy_blocks(j, image, block, y0, y1);
     else if (s->kind != BLOCK_NOTHING)
       compute_rows(j, image, block, y0, y1);
     if (s->kind != BLOCK_LEAVE)
-      after_pixels(s, image, block, y0 * p->w, y1 * p->w);
+      after_pixels(s, image, s->first + block, y0 * p->w, y1 * p->w);
   }
 }
 
 static rush_status run_blocks(job *j)
 {
   const block_step *s = j->s;
-  const block_place *p = s->kind == BLOCK_LEAVE ? &s->in : &s->out;
+  const block_place *p = places_by(s);
   const int64_t taps = s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_MAX
                          ? s->kernel[0] * s->kernel[1]
                        : s->kind == BLOCK_AVERAGE ? s->in.h * s->in.w

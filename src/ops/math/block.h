@@ -60,6 +60,7 @@ typedef enum block_kind {
   BLOCK_MAX,       /* pooling; a NaN wins */
   BLOCK_AVERAGE,   /* of each channel's pixels, as adaptive_avg_pool2d adds them */
   BLOCK_SCALE,     /* * scale + shift only */
+  BLOCK_COPY,      /* blocks to blocks, from block `first` of the output on */
   BLOCK_NOTHING,   /* only `after` */
   BLOCK_ENTER,     /* from contiguous [image][channel][row][column] */
   BLOCK_LEAVE      /* to that */
@@ -73,6 +74,7 @@ typedef struct block_step {
   block_place in, out;
   const float *from;
   float *to;
+  int64_t first; /* COPY */
   /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its
    * terms (block_offsets).  DEPTHWISE: [block][tap][16]. */
   const gemm_packed *weight;
