@@ -7,7 +7,17 @@
 #define REGION_OP "rushlight::region"
 
 /* What a node is to a region. */
-typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_AVERAGE, OP_CAT, OP_LIST, OP_POINT } region_op;
+typedef enum region_op {
+  OP_NONE,
+  OP_CONV,
+  OP_SPREAD, /* a transposed convolution whose windows do not meet */
+  OP_NORM,
+  OP_MAX_POOL,
+  OP_AVERAGE,
+  OP_CAT,
+  OP_LIST, /* of what OP_CAT joins */
+  OP_POINT
+} region_op;
 
 /* A convolution's or pooling's window, as block.h takes it: h, w. */
 typedef struct region_window {
@@ -65,6 +75,8 @@ typedef struct region_step {
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;
   bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
+  uint32_t tap, n_taps; /* a transposed convolution's element, of n_taps; 0: another step's */
+  bool clears_border;
   bool flat, clamps; /* clamps: instead of a tape (block.h) */
   float lo, hi;
   point_part *point;   /* or NULL */

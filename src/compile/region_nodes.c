@@ -267,7 +267,7 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
       !region_image_of(k, api->node_output(n, 0), &out) ||
       !region_image_of(k, api->node_input(n, 1), &weight))
     return NO_IMAGE;
-  if (wastes_blocks(&out))
+  if (wastes_blocks(&out) && wastes_blocks(&in)) /* one of both: cheaper than its conversion */
     return FEW_CHANNELS;
   const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
   if (n_spatial != dims_of(k, api->node_input(n, 1)) - 2)
@@ -283,6 +283,39 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   const bool dense = groups == 1 && weight.n_ch == in.n_ch && in.n_ch <= MOST_TERMS / taps;
   if (!window_fits(w, &in, &out, false) || !border_is_small(w, &in) ||
       weight.batch != out.n_ch || in.batch != out.batch || (!deep && !dense))
+    return "a window or groups that have no kernel in blocks";
+  if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
+    return "a bias of unknown size";
+  return NULL;
+}
+
+/* Read a transposed convolution whose windows do not meet and fill the image: one element of the
+ * kernel for each result. */
+static const char *read_spread(const backend *k, const rush_node *n, region_window *w)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *bias = ARG(k, n, "bias");
+  const int64_t zeros[2] = {0, 0};
+  region_image in, out, weight;
+  int64_t groups, extra[2];
+
+  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  if (!region_image_of(k, api->node_input(n, 0), &in) ||
+      !region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
+      !region_image_of(k, api->node_input(n, 1), &weight) ||
+      dims_of(k, api->node_input(n, 0)) != 4 || dims_of(k, api->node_input(n, 1)) != 4)
+    return NO_IMAGE;
+  if (!read_window(k, n, 2, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
+      !window_list(k, ARG(k, n, "output_padding"), 2, zeros, extra))
+    return "a window that is not constant";
+  w->kernel[0] = weight.h;
+  w->kernel[1] = weight.w;
+  for (int d = 0; d < 2; d++)
+    if (w->kernel[d] != w->stride[d] || w->kernel[d] > 4 || w->pad[d] != 0 || extra[d] != 0 ||
+        w->dilation[d] != 1)
+      return "a transposed convolution whose windows meet or leave gaps";
+  if (groups != 1 || weight.batch != in.n_ch || weight.n_ch != out.n_ch || in.batch != out.batch ||
+      out.h != in.h * w->stride[0] || out.w != in.w * w->stride[1] || in.n_ch > MOST_TERMS)
     return "a window or groups that have no kernel in blocks";
   if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
@@ -444,6 +477,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
   switch (o && k->api->node_n_outputs(n) == 1 ? o->name_key : 0) {
   case OPN_CONV1D: case OPN_CONV2D: case OPN_CONVOLUTION: case OPN__CONVOLUTION:
     return op_or_none(OP_CONV, read_conv(k, n, w), why);
+  case OPN_CONV_TRANSPOSE2D:
+    return op_or_none(OP_SPREAD, read_spread(k, n, w), why);
   case OPN_BATCH_NORM:
     return op_or_none(OP_NORM, read_norm(k, n), why);
   case OPN_MAX_POOL1D: case OPN_MAX_POOL2D:
@@ -470,10 +505,12 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 bool region_takes(const backend *k, const rush_node *const *nodes, size_t n)
 {
   region_window w;
+  region_image out;
   const char *why;
-  bool has_conv = false;
+  bool is_worth = false;
 
-  for (size_t i = 0; i < n && !has_conv; i++)
-    has_conv = region_op_of(k, nodes[i], &w, &why) == OP_CONV;
-  return has_conv && n > 1;
+  for (size_t i = 0; i < n && !is_worth; i++)
+    is_worth = region_op_of(k, nodes[i], &w, &why) == OP_CONV &&
+               region_image_of(k, k->api->node_output(nodes[i], 0), &out) && !wastes_blocks(&out);
+  return is_worth && n > 1;
 }

@@ -14,6 +14,7 @@
 
 #include "base/macros.h"
 
+#define MOST_SPREAD 16 /* elements of a transposed convolution's kernel, each a step */
 #define MOST_POINT 32  /* pointwise nodes of a step */
 #define MOST_AHEAD 256 /* nodes that are looked at for them */
 #define FEW_PLANES 8   /* images of no more channels are planes if only convolutions read them */
@@ -473,6 +474,35 @@ static void read_conv(reader *d, uint32_t at)
   finish_step(d, at, &s, head, NULL);
 }
 
+/* Make a product of each element of the kernel with the image, for its part of the results. */
+static void read_spread(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  const region_window *w = &d->nodes[at].window;
+  region_step s = step_of(BLOCK_CONV), nothing = step_of(BLOCK_NOTHING);
+  region_image in, out;
+
+  if (!region_image_of(&d->k, api->node_input(n, 0), &in) ||
+      !region_image_of(&d->k, head, &out)) {
+    d->failed = true;
+    return;
+  }
+  s.in = place_of(d, api->node_input(n, 0));
+  s.out = nothing.out = new_place(d, &out, BLOCK_LANES);
+  s.weight = arg_of(d, api->node_input(n, 1));
+  s.bias = arg_of(d, region_bias(&d->k, n));
+  s.n_k = in.n_ch;
+  s.n_taps = (uint32_t)(w->kernel[0] * w->kernel[1]);
+  s.window.stride[0] = w->stride[0]; /* of the results */
+  s.window.stride[1] = w->stride[1];
+  for (s.tap = 0; s.tap < s.n_taps; s.tap++)
+    add_step(d, &s);
+  nothing.clears_border = true;
+  finish_step(d, at, &nothing, head, NULL);
+}
+
 /* Copy the items' blocks one behind the other. */
 static void read_cat(reader *d, uint32_t at)
 {
@@ -515,6 +545,10 @@ static void read_node(reader *d, uint32_t at)
     read_conv(d, at);
     return;
   }
+  if (d->nodes[at].op == OP_SPREAD) {
+    read_spread(d, at);
+    return;
+  }
   if (d->nodes[at].op == OP_CAT) {
     read_cat(d, at);
     return;
@@ -543,7 +577,7 @@ static void read_node(reader *d, uint32_t at)
 
 static bool reads_border(const region_step *s)
 {
-  return s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE;
+  return (s->kind == BLOCK_CONV && !s->n_taps) || s->kind == BLOCK_DEPTHWISE;
 }
 
 static void set_borders(region *r)
@@ -686,7 +720,7 @@ static bool make_room(reader *d)
 
   for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n)) {
     d->n_nodes += !is_constant(d, n);
-    n_joined += (uint32_t)api->node_n_inputs(n);
+    n_joined += (uint32_t)api->node_n_inputs(n) + MOST_SPREAD;
   }
   d->n_values = largest_id(d) + 1;
   r->cap_places = d->n_nodes + r->n_args;

@@ -266,7 +266,8 @@ static void drop_member(grouper *p, ir_node *n)
   info_of(p, n)->group = 0;
 }
 
-/* Return the list that is made for the node's input i alone, if the group is to make it, or NULL. */
+/* Return the list that is made for the node's input i alone, if the group is to make it, or NULL.
+ */
 static ir_node *own_list(const grouper *p, const ir_node *n, uint32_t i)
 {
   const ir_value *v = ir_node_input(n, i);

@@ -114,6 +114,23 @@ class Joined(nn.Module):
         return self.d(torch.cat([b, c], 1)) + torch.cat([b, torch.cat([b, x[:, :8]], 1)], 1)
 
 
+class Spread(nn.Module):
+    """Transposed convolutions that fill their image, joined with what they came from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(8, 48, 3, 2, 1), nn.Conv2d(64, 20, 3, 1, 1)
+        self.u, self.n = nn.ConvTranspose2d(48, 48, 2, 2), nn.BatchNorm2d(48)
+        self.v = nn.ConvTranspose2d(20, 32, (1, 3), (1, 3))
+        self.w = nn.ConvTranspose2d(20, 16, 2, 2, bias=False)
+        self.e, self.c = nn.Conv2d(8, 16, 1), nn.Conv2d(16, 16, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.n(self.u(functional.relu(self.a(x))))
+        y = self.b(torch.cat([y, self.e(x)], 1))
+        return torch.tanh(self.v(y)), self.c(functional.relu(self.w(y)))
+
+
 class Zeros(nn.Module):
     """Norms that give -0, and NaN, clamped in several ways."""
 
@@ -154,6 +171,8 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "squeezed": (Squeezed, (2, 3, 37, 50)),
     "odd": (Odd, (3, 6, 8, 31)),
     "joined": (Joined, (2, 9, 11, 30)),
+    "spread": (Spread, (2, 8, 18, 26)),
+    "spread, 7 x 7": (Spread, (1, 8, 14, 14)),
     "zeros": (Zeros, (1, 2, 8, 9)),
     "line": (Line, (2, 1, 400)),
 }

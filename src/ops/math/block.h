@@ -82,6 +82,10 @@ typedef struct block_step {
   const float *taps;
   /* by channel, with whole panels of the kernels (block_panels); NULL: none */
   const float *bias, *scale, *shift;
+  /* CONV: of 0, as usual; else pixel (y, x) of a kernel of one element goes to y * spread[0] +
+   * to_at[0] and so on, and neither border nor `after` follows */
+  int64_t spread[2], to_at[2];
+  bool clears_border; /* NOTHING: writes the border, as other kinds do */
   /* CONV, DEPTHWISE: results become min(max(x, lo), hi), hi no zero and lo no -0: a NaN stays, and
    * of zeros it is lo's */
   bool clamps;
