@@ -89,6 +89,16 @@ static void free_buffers(const rush_call_options *options)
   PyMem_Free((void *)(uintptr_t)options->outputs);
 }
 
+static void note_called(py_state *st, const py_callee *c)
+{
+  const char *method = c->method ? c->method : "";
+  const size_t n = strlen(method) + 1;
+
+  st->last_called = c->called;
+  memcpy(st->last_method, n <= sizeof st->last_method ? method : "",
+         n <= sizeof st->last_method ? n : 1);
+}
+
 PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
 {
   py_state *st = call->state;
@@ -108,6 +118,8 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   py_limits_begin(&limits, st, c->owner, &options);
   WITHOUT_GIL(status = run_callee(c, a, &options, &result, &err));
   py_limits_end(&limits, st);
+  if (c->called && !c->prepares)
+    note_called(st, c);
   if (status != RUSH_OK) {
     py_raise(st, &err);
   } else {

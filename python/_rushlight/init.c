@@ -506,6 +506,8 @@ static PyMethodDef functions[] = {
   {"function_graph", py_function_graph, METH_VARARGS, "function_graph(function, inlined): a Graph"},
   {"last_graph", py_last_function_graph, METH_O,
    "last_graph(function): the Graph that its last call ran"},
+  {"last_executed_graph", py_last_executed_graph, METH_NOARGS,
+   "last_executed_graph(): the Graph that the last call of anything ran, or None"},
   {"alias_analyse", py_alias_analyse, METH_O, "alias_analyse(graph): for alias_query"},
   {"alias_query", py_alias_query, METH_VARARGS,
    "alias_query(analysis, value, other or None, contained)"},

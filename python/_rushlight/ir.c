@@ -396,6 +396,21 @@ PyObject *py_last_function_graph(PyObject *m, PyObject *f)
   return py_last_graph(st, f, NULL);
 }
 
+/* last_executed_graph(): a Graph, or None if what was called last does not exist any more */
+PyObject *py_last_executed_graph(PyObject *m, PyObject *unused)
+{
+  py_state *st = PyModule_GetState(m);
+  PyObject *called = st->last_called;
+
+  (void)unused;
+  if (!called || (!PyObject_TypeCheck(called, st->function_type) && !st->last_method[0]))
+    Py_RETURN_NONE;
+  Py_INCREF(called);
+  PyObject *graph = py_last_graph(st, called, st->last_method);
+  Py_DECREF(called);
+  return graph;
+}
+
 PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool inlined)
 {
   rush_error err = RUSH_ERROR_INIT;

@@ -70,6 +70,7 @@ PyObject *py_register_types(PyObject *m, PyObject *classes);
 PyObject *py_parse_type(PyObject *m, PyObject *args);
 PyObject *py_function_graph(PyObject *m, PyObject *args);
 PyObject *py_last_function_graph(PyObject *m, PyObject *f);
+PyObject *py_last_executed_graph(PyObject *m, PyObject *unused);
 PyObject *py_make_type(PyObject *m, PyObject *args);
 PyObject *py_type_facts(PyObject *m, PyObject *type);
 PyObject *py_type_of_facts(PyObject *m, PyObject *args);

@@ -48,6 +48,7 @@ static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyO
   }
   const py_callee callee = {.module = module,
                             .owner = owner,
+                            .called = module ? owner : NULL,
                             .context = st->context,
                             .object = module ? rush_value_none() : ((py_object *)owner)->value,
                             .method = name,

@@ -37,6 +37,8 @@ static void module_dealloc(PyObject *self)
   PyTypeObject *type = Py_TYPE(self);
 
   PyObject_GC_UnTrack(self);
+  if (((py_module *)self)->state && ((py_module *)self)->state->last_called == self)
+    ((py_module *)self)->state->last_called = NULL;
   py_module_leave((py_module *)self);
   module_clear(self);
   rush_module_release(((py_module *)self)->module);

@@ -58,6 +58,10 @@ typedef struct py_state {
   py_limits *budgets;        /* of running calls with a byte limit */
   size_t n_blocks;           /* threads inside `with limits()` */
   bool has_part[PY_N_PARTS]; /* py_import_part has imported it */
+  /* the function or module that was called last, borrowed, until it is destroyed; and the method,
+   * "" for a name that is too long */
+  PyObject *last_called;
+  char last_method[128];
 } py_state;
 
 /* Import a part, once.  Every function that makes the first object of a type calls this through
@@ -268,6 +272,7 @@ typedef struct py_callee { /* a function, or a method of a module or of an objec
   rush_value object;     /* borrowed */
   const char *method;
   PyObject *owner;       /* its module or object in Python, or NULL; borrowed */
+  PyObject *called;      /* the function's or the module's object, or NULL; borrowed */
   bool is_random; /* may draw numbers, with torch's generator */
   PyObject *buffers; /* a tuple: output buffers, None for outputs without one; or NULL */
   bool *copied;      /* set for buffers that received a copy */

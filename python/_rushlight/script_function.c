@@ -68,7 +68,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
   }
   if (f->is_random < 0)
     WITHOUT_GIL(f->is_random = rush_function_is_random(f->function));
-  const py_callee callee = {.function = f->function, .is_random = f->is_random};
+  const py_callee callee = {
+    .function = f->function, .called = self, .is_random = f->is_random};
   return py_run_steal(&call, &a, &callee);
 }
 
@@ -127,6 +128,8 @@ static void function_dealloc(PyObject *self)
   PyObject_GC_UnTrack(self);
   if (f->weakrefs)
     PyObject_ClearWeakRefs(self);
+  if (f->unit && f->unit->state->last_called == self)
+    f->unit->state->last_called = NULL;
   Py_CLEAR(f->dict);
   if (f->unit)
     py_unit_drop(f->unit);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ._rushlight import Graph, parse_ir
@@ -15,6 +16,10 @@ _SCOPE = re.compile(r", scope: \S+")  # not read either
 _WARNING = re.compile(
     r"^ +aten::warn\(.*\n", re.MULTILINE
 )  # torch runs them with a source range only, which texts do not have
+_SUBGRAPHS = re.compile(r"^with \w+::\w+ = graph\(", re.MULTILINE)  # at the end of the text
+# torch reads strides only with all sizes
+_PART = re.compile(r"(\w+\((?=[^()]*\*)[^()]*?), strides=\[[^\]]*\]")
+_NUMBERED = re.compile(r"\w+::\w+_\d+$")  # a node's kind in a text with subgraphs
 _LIST = re.compile(
     r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=(?:annotate\(List\[\w+\], "
     r")?\[([^\]]*)\]\)?\]\(\)",
@@ -40,6 +45,29 @@ def _tensors(graph: Any) -> list[Any]:
     return [n for n in found if n.output().type().kind() == "TensorType"]
 
 
+def _nodes_of(block: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph or block and of the blocks in them, in the text's order."""
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _nodes_of(inner)
+
+
+def _set_subgraphs(made: Any, graph: Graph) -> None:
+    """Replace the nodes of torch's graph that were read from a text with subgraphs, of which torch
+    reads the kind only, by nodes with the subgraphs."""
+    ours = [n for n in _nodes_of(graph) if n.hasAttribute("Subgraph")]
+    theirs = [n for n in _nodes_of(made) if _NUMBERED.match(n.kind())]
+    for old, node in zip(theirs, ours, strict=True):
+        new = made.create(node.kind(), list(old.inputs()), old.outputsSize())
+        new.g_("Subgraph", to_torch(node.g("Subgraph")))
+        new.insertBefore(old)
+        for was, value in zip(list(old.outputs()), new.outputs(), strict=True):
+            value.setType(was.type())
+            was.replaceAllUsesWith(value)
+        old.destroy()
+
+
 def to_torch(graph: Graph) -> Any:
     """Return a torch._C.Graph of the same text, calls inlined, without warnings; the tensors in it
     are the same."""
@@ -47,12 +75,12 @@ def to_torch(graph: Graph) -> Any:
 
     inlined = graph.copy()
     inlined.run_pass("inline")
-    text = _SCOPE.sub(
-        "", _LIST.sub(_list_text, _WARNING.sub("", _NO_RESULT.sub(r"\1", inlined.str(False))))
-    )
+    text = _PART.sub(r"\1", _SUBGRAPHS.split(inlined.str(False))[0])
+    text = _SCOPE.sub("", _LIST.sub(_list_text, _WARNING.sub("", _NO_RESULT.sub(r"\1", text))))
     made = torch._C.parse_ir(_TENSOR.sub(r"\1\2\3<Tensor>]()", text), parse_tensor_constants=True)
     for node, ours in zip(_tensors(made), _tensors(inlined), strict=True):
         node.t_("value", ours.output().toIValue())
+    _set_subgraphs(made, inlined)
     return made
 
 

@@ -26,7 +26,9 @@ static bool list_fits(const rush_backend_api *api, const region_fact *f, rush_va
   return fits;
 }
 
-static bool tensor_fits(const rush_backend_api *api, const region_fact *f, rush_value v)
+/* *batch: of the images so far, or 0. */
+static bool tensor_fits(const rush_backend_api *api, const region_fact *f, rush_value v,
+                        int64_t *batch)
 {
   rush_tensor_facts t;
 
@@ -35,19 +37,23 @@ static bool tensor_fits(const rush_backend_api *api, const region_fact *f, rush_
   api->tensor_facts(v.as.tensor, &t);
   bool fits = t.dtype == RUSH_FLOAT32 && t.n_dims == f->n && t.flags & RUSH_TENSOR_IS_CONTIGUOUS &&
               !(t.flags & RUSH_TENSOR_HAS_NO_DATA) && t.data;
-  for (int i = 0; i < f->n && fits; i++)
+  const bool is_open = f->n > 0 && f->sizes[0] == 0;
+  if (fits && is_open && *batch == 0)
+    *batch = t.sizes[0];
+  fits = fits && (!is_open || (t.sizes[0] == *batch && *batch > 0));
+  for (int i = is_open; i < f->n && fits; i++)
     fits = t.sizes[i] == f->sizes[i];
   return fits;
 }
 
-static bool args_fit(const region *r, const rush_value *args, size_t n)
+static bool args_fit(const region *r, const rush_value *args, size_t n, int64_t *batch)
 {
   bool fits = n == r->n_args;
 
   for (uint32_t i = 0; i < r->n_args && fits; i++)
     fits = r->args[i].is_list ? list_fits(r->backend.api, &r->args[i], args[i])
-                              : tensor_fits(r->backend.api, &r->args[i], args[i]);
-  return fits;
+                              : tensor_fits(r->backend.api, &r->args[i], args[i], batch);
+  return fits && (*batch > 0) == r->is_open;
 }
 
 /* -- Steps ------------------------------------------------------------------------------------- */
@@ -56,6 +62,7 @@ typedef struct region_call {
   const region *r;
   rush_call *call;
   const rush_value *args;
+  int64_t batch;          /* if it is open, else 1 */
   float *memory, *params; /* params: of the current step */
   float *results[REGION_MOST_RESULTS];
 } region_call;
@@ -67,7 +74,7 @@ static const float *arg_data(const region_call *c, uint32_t arg)
 
 static float *place_data(const region_call *c, uint32_t place)
 {
-  return c->memory + c->r->places[place].at;
+  return c->memory + c->r->places[place].at * c->batch;
 }
 
 typedef struct point_call {
@@ -205,7 +212,7 @@ static rush_status run_step(const region_call *c, const region_step *s)
     return RUSH_OK;
   if (s->in != NO_INDEX) {
     b.in = r->places[s->in].place;
-    b.batch = r->places[s->in].batch;
+    b.batch = r->places[s->in].batch * c->batch;
     b.from = place_data(c, s->in);
   }
   b.clears_border = s->clears_border;
@@ -219,7 +226,7 @@ static rush_status run_step(const region_call *c, const region_step *s)
   }
   const uint32_t out = s->out != NO_INDEX ? s->out : s->point ? s->point->results[0] : s->in;
   b.out = r->places[out].place;
-  b.batch = r->places[out].batch;
+  b.batch = r->places[out].batch * c->batch;
   b.to = place_data(c, out);
   if (s->kind == BLOCK_ENTER)
     b.from = arg_data(c, s->arg);
@@ -241,8 +248,10 @@ static rush_status run_steps(region_call *c)
   const region *r = c->r;
 
   for (uint32_t i = 0; i < r->n_results; i++) {
-    rush_result made = {
-      .dtype = RUSH_FLOAT32, .n_dims = r->results[i].n, .sizes = r->results[i].sizes};
+    int64_t sizes[COUNT_OF(r->results[i].sizes)];
+    rush_result made = {.dtype = RUSH_FLOAT32, .n_dims = r->results[i].n, .sizes = sizes};
+    memcpy(sizes, r->results[i].sizes, sizeof sizes);
+    sizes[0] = r->is_open ? c->batch : sizes[0];
     TRY(r->backend.api->call_make_result(c->call, i, &made));
     c->results[i] = made.data;
   }
@@ -255,12 +264,16 @@ rush_status region_run(const region *r, rush_call *call, bool *done)
 {
   const rush_backend_api *api = r->backend.api;
   region_call c = {.r = r, .call = call};
-  const int64_t n_floats = r->n_floats + r->most_params;
+  int64_t batch = 0, n_floats;
   rush_value memory;
   size_t n;
 
   c.args = api->call_args(call, &n);
-  *done = (cpu_level)api->context_cpu(r->backend.ctx) == r->level && args_fit(r, c.args, n);
+  *done = (cpu_level)api->context_cpu(r->backend.ctx) == r->level &&
+          args_fit(r, c.args, n, &batch);
+  c.batch = i64_max(1, batch);
+  *done = *done && !__builtin_mul_overflow(r->n_floats, c.batch, &n_floats) &&
+          !__builtin_add_overflow(n_floats, r->most_params, &n_floats);
   if (!*done)
     return RUSH_OK;
   if (api->call_create(call, RUSH_FLOAT32, 1, &n_floats, &memory) != RUSH_OK) {
@@ -269,7 +282,7 @@ rush_status region_run(const region *r, rush_call *call, bool *done)
     return RUSH_OK;
   }
   c.memory = api->tensor_data_mut(memory.as.tensor);
-  c.params = c.memory + r->n_floats;
+  c.params = c.memory + (n_floats - r->most_params);
   rush_status st = run_steps(&c);
   api->value_release(memory);
   return st;

@@ -1,7 +1,8 @@
 /* compile/region.h -- regions of convolutions that run in blocks of channels (ops/math/block.h).
  *
- * A region is a group whose sizes are known: convolutions, batch norms in evaluation, pooling and
- * pointwise operators between them.  region_read turns its nodes into steps, once:
+ * A region is a group of convolutions, batch norms in evaluation, pooling and pointwise operators
+ * between them, whose sizes are known; the number of images may be open, and is then that of a
+ * call's arguments.  region_read turns its nodes into steps, once:
  *
  *   nodes in order -> steps: enter | convolution (norm) (pointwise tape) | ... | leave
  *

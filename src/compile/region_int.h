@@ -26,7 +26,8 @@ typedef struct region_window {
 
 /* A 3- or 4-dimensional float32 tensor as an image. */
 typedef struct region_image {
-  int64_t batch, n_ch, h, w;
+  int64_t batch; /* 0: any, the same for all images of a call */
+  int64_t n_ch, h, w;
 } region_image;
 
 struct region_fact;
@@ -61,8 +62,8 @@ typedef struct point_part { /* the tape behind a step */
 
 typedef struct region_place {
   block_place place;
-  int64_t batch;
-  int64_t at;           /* floats from the start of the memory */
+  int64_t batch;        /* 1 if the batch is open */
+  int64_t at;           /* floats from the start of the memory, times the call's batch if open */
   uint32_t first, last; /* steps that write and last read it */
 } region_place;
 
@@ -87,7 +88,7 @@ typedef struct region_step {
 typedef struct region_fact { /* of an argument */
   bool is_list; /* of n ints; else a tensor of n dimensions */
   int n;
-  int64_t sizes[4];
+  int64_t sizes[4]; /* the first one 0: the call's batch */
 } region_fact;
 
 struct region {
@@ -98,7 +99,8 @@ struct region {
   region_step *steps;
   region_place *places;
   region_fact *args, *results;
-  int64_t n_floats;    /* of all places */
+  bool is_open;        /* calls decide the number of images */
+  int64_t n_floats;    /* of all places; of one image if open */
   int64_t most_params; /* floats of one step's parameters by channel and depthwise taps */
 };
 

@@ -106,7 +106,8 @@ static bool ints_of(const backend *k, const rush_graph_value *v, size_t n, int64
   return true;
 }
 
-/* Read what is known of the tensor: a dense row-major float32 with all its sizes. */
+/* Read what is known of the tensor: a dense row-major float32 with all its sizes.  The number of
+ * images may be open, which is size 0 here. */
 static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f)
 {
   const rush_backend_api *api = k->api;
@@ -122,6 +123,10 @@ static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_f
     return false;
   int64_t stride = 1;
   for (int i = f->n_dims; i-- > 0;) {
+    if (i == 0 && f->n_dims >= 3 && f->sizes[0] < 0 && f->strides[0] == stride) {
+      f->sizes[0] = 0;
+      return true;
+    }
     if (f->sizes[i] <= 0 || f->sizes[i] > MOST_ELEMS || f->strides[i] != stride)
       return false;
     stride *= f->sizes[i];

@@ -57,13 +57,15 @@ static uint32_t new_place(reader *d, const region_image *i, int lanes)
   region *r = d->r;
 
   ASSERT(r->n_places < r->cap_places, "a place for each value");
+  d->failed |= r->n_places && (i->batch == 0) != r->is_open;
+  r->is_open = i->batch == 0;
   r->places[r->n_places] = (region_place){.place = {.n_ch = i->n_ch,
                                                     .h = i->h,
                                                     .w = i->w,
                                                     .rows = i->h,
                                                     .cols = i->w,
                                                     .lanes = lanes},
-                                          .batch = i->batch,
+                                          .batch = i64_max(1, i->batch),
                                           .first = NO_INDEX};
   return r->n_places++;
 }

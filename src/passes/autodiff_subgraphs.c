@@ -5,7 +5,8 @@
  * results may share memory with an argument stay outside: a record of the whole subgraph could not
  * follow writes to them, nor return a view together with its base.  inline_autodiff_subgraphs
  * replaces small ones by their nodes again, as recording each operator is then cheaper than
- * recording the whole.  Thresholds are those of PyTorch's executors.
+ * recording the whole.  Thresholds are those of PyTorch's executors, which have none if subgraphs
+ * are not inlined (context_set_subgraph_inlining).
  *
  * In a graph whose calls are recorded (ir_graph.is_recorded) gradients keep their bits: see
  * adding_order.c. */
@@ -36,15 +37,18 @@ static const char *refuse(const rush_node *node, void *user)
   const ir_node *n = (const ir_node *)(const void *)node;
   const cutting *c = user;
   const char *why = c->order ? adding_order_refuses(c->order, n) : NULL;
-  bool tensor = false;
+  bool makes = false, takes = false;
 
   if (why)
     return why;
-
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    tensor |= type_is(n->outputs[i]->type, TYPE_TENSOR);
-  if (!tensor)
+    makes |= type_is(n->outputs[i]->type, TYPE_TENSOR);
+  if (!makes)
     return "makes no tensor";
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    takes |= type_is(ir_node_input(n, i)->type, TYPE_TENSOR);
+  if (!takes)
+    return "takes no tensor, so there is nothing to differentiate";
   if (may_share_memory(n->op))
     return "its result may share memory with an argument";
   return pass_is_differentiable(c->s, n) ? NULL : "has no derivative in the table";
@@ -55,7 +59,7 @@ void pass_create_autodiff_subgraphs(session *s, ir_graph *g)
   cutting c = {s, g->is_recorded ? adding_order_of(s, g) : NULL};
   const rush_group_def def = {.refuse = refuse,
                               .user = &c,
-                              .min_nodes = FEWEST_OPS,
+                              .min_nodes = context_inlines_subgraphs(s->cx->ctx) ? FEWEST_OPS : 1,
                               .max_nodes = g->is_recorded ? MOST_OPS : 0};
 
   if (!g->is_differentiated) /* a part of a part is no other part */

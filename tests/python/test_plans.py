@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
+import gc
 import pathlib
 import re
 import subprocess
@@ -541,3 +542,22 @@ def test_the_simple_executor_makes_none(command: str, tmp_path: pathlib.Path) ->
     )
     assert shown.returncode == 0, shown.stderr
     assert "0 plans" in shown.stdout
+
+
+def test_the_last_executed_graph() -> None:
+    f = rushlight.jit.CompilationUnit("def f(x: Tensor):\n    return x + 1\n").f
+    g = rushlight.jit.CompilationUnit("def f(x: Tensor):\n    return x * 2\n").f
+    x = rushlight.ops.aten.ones([2])
+    f(x)
+    assert "aten::add" in str(rushlight.jit.last_executed_optimized_graph())
+    g(x)
+    assert "aten::mul" in str(rushlight.jit.last_executed_optimized_graph())
+    f(x)
+    assert "aten::add" in str(rushlight.jit.last_executed_optimized_graph())
+    m = rushlight.load(TOP / "tests" / "data" / "digits.pt")
+    m(rushlight.ops.aten.zeros([1, 1, 8, 8]))
+    assert "aten::conv2d" in str(rushlight.jit.last_executed_optimized_graph())
+    del m
+    gc.collect()
+    with pytest.raises(RuntimeError, match="no function or module that still exists"):
+        rushlight.jit.last_executed_optimized_graph()

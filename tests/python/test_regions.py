@@ -224,9 +224,15 @@ def settings() -> Iterator[None]:
     rushlight.set_executor("profiling")
 
 
-def loaded(path: pathlib.Path, executor: str) -> Any:
-    rushlight.set_executor(executor)
-    return rushlight.load(str(path))
+class Loaded:
+    """A module whose calls are an executor's; the setting is the process's."""
+
+    def __init__(self, path: pathlib.Path, executor: str) -> None:
+        self.executor, self.module = executor, rushlight.load(str(path))
+
+    def __call__(self, *args: Any) -> Any:
+        rushlight.set_executor(self.executor)
+        return self.module(*args)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -241,8 +247,8 @@ def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
             continue
         for threads in (1, 2, 8):
             rushlight.set_num_threads(threads)
-            want = loaded(path, "simple")(x)
-            ours = loaded(path, "profiling")
+            want = Loaded(path, "simple")(x)
+            ours = Loaded(path, "profiling")
             for call in range(4):
                 assert same(ours(x), want), (cpu, threads, call)
             for g, w in zip(flat(want), flat(with_grad), strict=True):
@@ -264,13 +270,13 @@ def test_writes_are_seen(tmp_path: pathlib.Path) -> None:
     net, x = network("residual")
     path = tmp_path / "net.pt"
     torch.jit.script(net).save(str(path))
-    ours, plain = loaded(path, "profiling"), loaded(path, "simple")
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
     for _ in range(4):
         assert same(ours(x), plain(x))
     for change in ("a.weight", "n0.running_var", "nb.running_mean", "na.bias", "c.bias"):
         before = ours(x)
         for one in (ours, plain):
-            at = one
+            at = one.module
             *owners, attr = change.split(".")
             for owner in owners:
                 at = getattr(at, owner)
@@ -310,7 +316,7 @@ def test_other_arguments(tmp_path: pathlib.Path) -> None:
     net, x = network("residual")
     path = tmp_path / "net.pt"
     torch.jit.script(net).save(str(path))
-    ours, plain = loaded(path, "profiling"), loaded(path, "simple")
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
     arguments = [
         x,
         x.to(memory_format=torch.channels_last),
@@ -327,6 +333,46 @@ def test_other_arguments(tmp_path: pathlib.Path) -> None:
             for g, w in zip(got, want, strict=True):
                 assert g.stride() == w.stride()
                 torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["residual", "mobile", "line"])
+def test_any_number_of_images(name: str, tmp_path: pathlib.Path) -> None:
+    """The second batch widens the plan; its regions take any number of images."""
+    net, x = network(name)
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for batch in (1, 1, 3, 2, 7, 1, 4):
+        images = torch.randn(batch, *x.shape[1:])
+        for _ in range(2):
+            assert same(ours(images), plain(images)), batch
+    before = rushlight.compile_counters()
+    ours(torch.randn(5, *x.shape[1:]))
+    after = rushlight.compile_counters()
+    assert after["group_calls"] > before["group_calls"]
+    assert after["interpreted"] == before["interpreted"]
+    assert "rushlight::region" in str(ours.module.graph_for(torch.randn(6, *x.shape[1:])))
+
+
+class Sum(nn.Module):
+    """Two images of an unknown number each, which may differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return functional.relu(self.a(x) + y)
+
+
+def test_images_of_several_batches(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.pt"
+    torch.jit.script(Sum().eval()).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for n, m in ((2, 2), (2, 2), (3, 3), (4, 4), (4, 1), (1, 4), (5, 5), (1, 1), (3, 1)):
+        x, y = torch.randn(n, 3, 9, 9), torch.randn(m, 8, 7, 7)
+        for _ in range(2):
+            assert same(ours(x, y), plain(x, y)), (n, m)
 
 
 def test_it_is_seen(command: str, tmp_path: pathlib.Path) -> None:

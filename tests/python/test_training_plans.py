@@ -8,7 +8,7 @@ import pathlib
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Tuple  # noqa: UP035
 
 import pytest
@@ -398,6 +398,58 @@ def test_small_parts_are_differentiated_as_one_if_asked() -> None:
     assert was is True and "prim::DifferentiableGraph_0" in graph
     torch.testing.assert_close(torch.autograd.grad(function(x).sum(), x), want)
     assert "DifferentiableGraph" not in planned(text, x)[1]
+
+
+def kinds_in(graph: Any) -> list[str]:
+    return [node.kind() for node in graph.nodes() if node.kind() != "prim::Constant"]
+
+
+@pytest.fixture
+def parts_of_one() -> Iterator[None]:
+    """Differentiate parts of one operator as one, too."""
+    was = rushlight.jit.set_autodiff_subgraph_inlining(False)
+    yield
+    rushlight.jit.set_autodiff_subgraph_inlining(was)
+
+
+def test_graph_for_has_the_parts_as_subgraphs() -> None:
+    """torch's tools read the graph: its nodes have PyTorch's kind, and the part is an attribute."""
+
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        b = torch.zeros(n) + x  # of a size that the plan does not know
+        return torch.tanh(torch.sigmoid(b * x)).mul(b)
+
+    x = torch.rand(4, requires_grad=True)
+    compiled = rushlight.jit.script(f)
+    compiled(x, 4)
+    graph = compiled.graph_for(x, 4)
+    (part,) = graph.findAllNodes("prim::DifferentiableGraph")
+    assert isinstance(graph, torch._C.Graph)
+    assert part.g("Subgraph").findNode("aten::tanh")
+    assert not graph.findNode("aten::tanh")
+
+
+@pytest.mark.usefixtures("parts_of_one")
+def test_parts_of_one_operator() -> None:
+    def apart(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:  # noqa: UP006
+        return x * x, y * y
+
+    def beside(x: torch.Tensor, n: int) -> Tuple[torch.Tensor, torch.Tensor]:  # noqa: UP006
+        return x * x, torch.zeros([n])  # which has nothing to differentiate
+
+    x = torch.rand(1, requires_grad=True)
+    for f, args, want in (
+        (apart, (x, x), ["prim::DifferentiableGraph"] * 2 + ["prim::TupleConstruct"]),
+        (
+            beside,
+            (x, 2),
+            ["prim::DifferentiableGraph", "prim::ListConstruct", "aten::zeros"]
+            + ["prim::TupleConstruct"],
+        ),
+    ):
+        compiled = rushlight.jit.script(f)
+        compiled(*args)
+        assert kinds_in(compiled.graph_for(*args)) == want
 
 
 def test_f_and_df_can_be_seen() -> None:

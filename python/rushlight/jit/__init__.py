@@ -26,8 +26,8 @@ _PARTS = {
     "functions": "ScriptFunction",
     "futures": "Future fork wait",
     "objects": "RecursiveScriptClass",
-    "runtime": """enable_onednn_fusion export_opnames fuser onednn_fusion_enabled
-        optimized_execution set_autodiff_subgraph_inlining set_fusion_strategy
+    "runtime": """enable_onednn_fusion export_opnames fuser last_executed_optimized_graph
+        onednn_fusion_enabled optimized_execution set_autodiff_subgraph_inlining set_fusion_strategy
         set_profiling_executor set_profiling_mode strict_fusion""",
     "scripting": "script script_method",
     "tracing": "TracingCheckError trace trace_module",
@@ -37,6 +37,9 @@ _WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names
 __all__ = sorted({"Error", *(name for name in _WHERE if name[0] != "_")})
 _WHERE |= {
     "isinstance": ("runtime", "isinstance_"),
+    "TopLevelTracedModule": ("tracing", "TopLevelTracedModule"),
+    "TracedModule": ("tracing", "TracedModule"),
+    "TracerWarning": ("tracing", "TracerWarning"),
     "_ScriptProfile": ("profiler", "ScriptProfile"),
     "_fork": ("futures", "fork"),
     "_script_if_tracing": ("decorators", "script_if_tracing"),

@@ -148,6 +148,17 @@ def set_autodiff_subgraph_inlining(enabled: bool) -> bool:
     return _rushlight.set_subgraph_inlining(enabled)
 
 
+def last_executed_optimized_graph() -> Any:
+    """Return the graph that the last call of any function or method ran; after a backward call,
+    too, the graph of the forward call."""
+    from .functions import shown
+
+    graph = _rushlight.last_executed_graph()
+    if graph is None:
+        raise RuntimeError("no function or module that still exists has been called")
+    return shown(graph)
+
+
 def export_opnames(module: Any) -> list[str]:
     """Return the names of all operators of the module's program, sorted: "aten::add.Tensor"."""
     found: set[str] = set()

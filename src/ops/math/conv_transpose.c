@@ -25,9 +25,12 @@ static void columns_inside(const conv_args *c, int64_t kx, int64_t *begin, int64
   *end = c->out[2] <= shift ? 0 : i64_min(c->in[2], (c->out[2] - shift + step - 1) / step);
 }
 
-/* name_row: to[x * step] += row[x]; where two positions of a row never meet, two rows of columns at
- * once, so that stores are whole vectors.  name: add the columns of input rows [begin, end), counted
- * over planes, into one output channel.  name_bias: add the bias. */
+/* For a type T:
+ *   name_row    add row[x] to to[x * step]
+ *   name_pair   the same for two positions that never meet, at once: stores are whole vectors
+ *   name_plane  add the columns of position k (a pair: and k + 1) of input rows [begin, end)
+ *   name        add those of all positions into one output channel; rows count over planes
+ *   name_bias   add the bias to all of an output channel */
 #define ADD_COLUMNS(name, T)                                                                      \
   static void name##_row(int64_t n, int64_t step, const T *restrict row, T *restrict to)          \
   {                                                                                               \
@@ -75,11 +78,11 @@ static void columns_inside(const conv_args *c, int64_t kx, int64_t *begin, int64
     for (int64_t k = 0; k < n_taps; k += pairs ? 2 : 1)                                           \
       name##_plane(c, k, begin, end, (const T *)col + k * n_tap, pairs, out);                     \
   }                                                                                               \
-  static void name##_bias(int64_t n, const void *bias, void *out)                                   \
-  {                                                                                                \
-    T *o = out;                                                                                    \
-    for (int64_t i = 0; i < n; i++)                                                                \
-      o[i] = (T)(o[i] + *(const T *)bias);                                                         \
+  static void name##_bias(int64_t n, const void *bias, void *out)                                 \
+  {                                                                                               \
+    T *o = out;                                                                                   \
+    for (int64_t i = 0; i < n; i++)                                                               \
+      o[i] = (T)(o[i] + *(const T *)bias);                                                        \
   }
 ADD_COLUMNS(add_f32, float)
 ADD_COLUMNS(add_f64, double)
