@@ -248,6 +248,9 @@ typedef struct rush_group_def {
   /* Return false if these nodes, in the graph's order, should not become a group; other nodes may
    * then make one with some of them.  Called before each group is made; NULL: all are made. */
   bool (*takes)(const rush_node *const *nodes, size_t n_nodes, void *user);
+  /* A list that is made for one node of a group only (the tensors of aten::cat) is made in the
+   * group, so that its items may come from it; false: it is an argument. */
+  bool takes_lists;
 } rush_group_def;
 
 typedef struct rush_backend_api {

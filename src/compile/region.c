@@ -144,6 +144,14 @@ static void set_params(const region_call *c, const region_step *s, block_step *b
     block_taps(n_ch, s->n_k, arg_data(c, s->weight), to + 3 * n);
     b->taps = to + 3 * n;
   }
+  if (s->n_taps) { /* conv_transpose adds columns to 0, and the bias last */
+    b->bias = shift;
+    b->shift = to;
+    for (int64_t i = 0; i < n; i++)
+      scale[i] = 1.0f;
+    b->scale = bias ? scale : NULL;
+    return;
+  }
   if (!s->has_norm)
     return;
   for (int64_t i = 0; i < n_ch; i++) {
@@ -164,12 +172,15 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
   call_ctx *cx = c->call->cx;
   const rush_tensor *w = c->args[s->weight].as.tensor;
   const int64_t n_ch = b->out.n_ch;
-  const gemm_packing p = {.dtype = RUSH_FLOAT32,
-                          .count = 1,
-                          .k = s->n_k,
-                          .n = n_ch,
-                          .bs = n_ch * s->n_k,
-                          .from = {w->data, 1, s->n_k}};
+  gemm_packing p = {.dtype = RUSH_FLOAT32,
+                    .count = 1,
+                    .k = s->n_k,
+                    .n = n_ch,
+                    .bs = n_ch * s->n_k,
+                    .from = {w->data, 1, s->n_k}};
+
+  if (s->n_taps) /* [in][out][taps] */
+    p.from = (gemm_matrix){(const float *)w->data + s->tap, n_ch * s->n_taps, s->n_taps};
 
   TRY(packed_weight(cx, w, &p, &b->weight));
   if (!b->weight)
@@ -197,10 +208,21 @@ static rush_status run_step(const region_call *c, const region_step *s)
                   .after = s->point ? run_point : NULL,
                   .user = &point};
 
+  if (s->kind == BLOCK_NOTHING && !s->point && (!s->clears_border || s->flat))
+    return RUSH_OK;
   if (s->in != NO_INDEX) {
     b.in = r->places[s->in].place;
     b.batch = r->places[s->in].batch * c->batch;
     b.from = place_data(c, s->in);
+  }
+  b.clears_border = s->clears_border;
+  if (s->n_taps) {
+    for (int d = 0; d < 2; d++) {
+      b.spread[d] = w->stride[d];
+      b.stride[d] = 1;
+    }
+    b.to_at[0] = s->tap / w->stride[1];
+    b.to_at[1] = s->tap % w->stride[1];
   }
   const uint32_t out = s->out != NO_INDEX ? s->out : s->point ? s->point->results[0] : s->in;
   b.out = r->places[out].place;
@@ -210,6 +232,8 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.from = arg_data(c, s->arg);
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
+  else if (s->kind == BLOCK_COPY)
+    b.first = s->arg;
   else if (s->kind != BLOCK_NOTHING && s->kind != BLOCK_AVERAGE)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
@@ -308,7 +332,7 @@ static const char *const kind_names[] = {
   [BLOCK_CONV] = "convolution",   [BLOCK_DEPTHWISE] = "depthwise convolution",
   [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
   [BLOCK_SCALE] = "batch norm",
-  [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
+  [BLOCK_COPY] = "joined blocks", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 
 static void describe_step(const region *r, const region_step *s, text_buf *out)
@@ -371,7 +395,8 @@ static rush_status run_pass(rush_pass *pass, void *user)
                               .min_nodes = 2,
                               .max_nodes = REGION_MOST_NODES,
                               .max_outputs = REGION_MOST_RESULTS,
-                              .takes = takes_nodes};
+                              .takes = takes_nodes,
+                              .takes_lists = true};
 
   return own->backend.api->pass_group(pass, &def);
 }

@@ -27,7 +27,7 @@ typedef struct region region;
 
 /* Return NULL if the node can be in a region, else the reason (static). */
 const char *region_refuse(const backend *k, const rush_node *n, cpu_level level);
-/* True if these nodes, in order, are worth a region. */
+/* True if these nodes, in order, are worth a region: a convolution that fills blocks, and more. */
 bool region_takes(const backend *k, const rush_node *const *nodes, size_t n);
 
 /* Read a group's node.  *out is NULL if the region cannot run (no machine code here): the group is

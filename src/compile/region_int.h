@@ -7,7 +7,17 @@
 #define REGION_OP "rushlight::region"
 
 /* What a node is to a region. */
-typedef enum region_op { OP_NONE, OP_CONV, OP_NORM, OP_MAX_POOL, OP_AVERAGE, OP_POINT } region_op;
+typedef enum region_op {
+  OP_NONE,
+  OP_CONV,
+  OP_SPREAD, /* a transposed convolution whose windows do not meet */
+  OP_NORM,
+  OP_MAX_POOL,
+  OP_AVERAGE,
+  OP_CAT,
+  OP_LIST, /* of what OP_CAT joins */
+  OP_POINT
+} region_op;
 
 /* A convolution's or pooling's window, as block.h takes it: h, w. */
 typedef struct region_window {
@@ -30,6 +40,8 @@ bool region_same_image(const region_image *a, const region_image *b);
 bool region_is_depthwise(const backend *k, const rush_node *n);
 /* Read what an argument of a group must be: the body's input v. */
 bool region_fact_of(const backend *k, const rush_graph_value *v, struct region_fact *out);
+/* Return the node that makes the list of tensors that are joined. */
+const rush_node *region_joined(const backend *k, const rush_node *n);
 /* Return a convolution's bias. */
 const rush_graph_value *region_bias(const backend *k, const rush_node *n);
 /* Return a batch norm's argument: weight, bias, mean, variance, epsilon. */
@@ -59,11 +71,13 @@ typedef struct region_step {
   block_kind kind;
   region_window window;
   uint32_t in, out;    /* places; NO_INDEX: none */
-  uint32_t arg;        /* ENTER: the argument; LEAVE: the result */
+  uint32_t arg;        /* ENTER: the argument; LEAVE: the result; COPY: the first block */
   uint32_t weight, bias; /* arguments of convolutions */
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;
   bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
+  uint32_t tap, n_taps; /* a transposed convolution's element, of n_taps; 0: another step's */
+  bool clears_border;
   bool flat, clamps; /* clamps: instead of a tape (block.h) */
   float lo, hi;
   point_part *point;   /* or NULL */

@@ -10,10 +10,21 @@
 #include "ops/call/call.h"
 #include "ops/table/op_keys.h"
 
+#define FEW_CHANNELS "too few channels to fill a block"
 #define NO_IMAGE "sizes or layouts are unknown, or not a row-major float32 image"
 #define MOST_SIDE 16384    /* rows, columns and channels */
 #define MOST_ELEMS (INT64_C(1) << 28)
 #define MOST_WINDOW 64     /* stride, padding, and the reach of a kernel */
+/* What one task of block.c does stays far below 10 ms. */
+#define MOST_TERMS 65536   /* of a convolution's sum */
+#define MOST_POOLED 256    /* elements of a window */
+#define MOST_AVERAGED 65536
+/* Blocks of fewer channels are mostly empty: that costs memory and time, unless there are few
+ * pixels. */
+#define FEWEST_CHANNELS 8
+#define FEW_PIXELS 256
+/* conv.c computes kernels of more elements as sums of all channels, in pieces. */
+#define MOST_TAPS 384
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
@@ -154,6 +165,12 @@ bool region_image_of(const backend *k, const rush_graph_value *v, region_image *
   return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
 }
 
+/* True if blocks would hold little but empty lanes. */
+static bool wastes_blocks(const region_image *i)
+{
+  return i->n_ch < FEWEST_CHANNELS && i->h * i->w > FEW_PIXELS;
+}
+
 static int dims_of(const backend *k, const rush_graph_value *v)
 {
   rush_type_facts f;
@@ -213,6 +230,12 @@ static bool window_fits(const region_window *w, const region_image *from, const 
   return true;
 }
 
+/* True if an image with its border is not many times as large. */
+static bool border_is_small(const region_window *w, const region_image *in)
+{
+  return (in->h + 2 * w->pad[0]) * (in->w + 2 * w->pad[1]) <= 4 * in->h * in->w + 1024;
+}
+
 /* -- Convolutions ------------------------------------------------------------------------------ */
 
 /* Return the node's argument of that name, or NULL. */
@@ -249,6 +272,8 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
       !region_image_of(k, api->node_output(n, 0), &out) ||
       !region_image_of(k, api->node_input(n, 1), &weight))
     return NO_IMAGE;
+  if (wastes_blocks(&out) && wastes_blocks(&in)) /* one of both: cheaper than its conversion */
+    return FEW_CHANNELS;
   const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
   if (n_spatial != dims_of(k, api->node_input(n, 1)) - 2)
     return "an image without a batch";
@@ -257,10 +282,45 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
     return "a window that is not constant, or a transposed convolution";
   w->kernel[0] = weight.h;
   w->kernel[1] = weight.w;
+  const int64_t taps = weight.h * weight.w;
   const bool deep = groups > 1 && groups == in.n_ch && weight.n_ch == 1 && out.n_ch == groups &&
-                    weight.h * weight.w > 1;
-  if (!window_fits(w, &in, &out, false) || weight.batch != out.n_ch || in.batch != out.batch ||
-      (!deep && (groups != 1 || weight.n_ch != in.n_ch)))
+                    taps > 1 && taps <= MOST_TAPS;
+  const bool dense = groups == 1 && weight.n_ch == in.n_ch && in.n_ch <= MOST_TERMS / taps;
+  if (!window_fits(w, &in, &out, false) || !border_is_small(w, &in) ||
+      weight.batch != out.n_ch || in.batch != out.batch || (!deep && !dense))
+    return "a window or groups that have no kernel in blocks";
+  if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
+    return "a bias of unknown size";
+  return NULL;
+}
+
+/* Read a transposed convolution whose windows do not meet and fill the image: one element of the
+ * kernel for each result. */
+static const char *read_spread(const backend *k, const rush_node *n, region_window *w)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *bias = ARG(k, n, "bias");
+  const int64_t zeros[2] = {0, 0};
+  region_image in, out, weight;
+  int64_t groups, extra[2];
+
+  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  if (!region_image_of(k, api->node_input(n, 0), &in) ||
+      !region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
+      !region_image_of(k, api->node_input(n, 1), &weight) ||
+      dims_of(k, api->node_input(n, 0)) != 4 || dims_of(k, api->node_input(n, 1)) != 4)
+    return NO_IMAGE;
+  if (!read_window(k, n, 2, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
+      !window_list(k, ARG(k, n, "output_padding"), 2, zeros, extra))
+    return "a window that is not constant";
+  w->kernel[0] = weight.h;
+  w->kernel[1] = weight.w;
+  for (int d = 0; d < 2; d++)
+    if (w->kernel[d] != w->stride[d] || w->kernel[d] > 4 || w->pad[d] != 0 || extra[d] != 0 ||
+        w->dilation[d] != 1)
+      return "a transposed convolution whose windows meet or leave gaps";
+  if (groups != 1 || weight.batch != in.n_ch || weight.n_ch != out.n_ch || in.batch != out.batch ||
+      out.h != in.h * w->stride[0] || out.w != in.w * w->stride[1] || in.n_ch > MOST_TERMS)
     return "a window or groups that have no kernel in blocks";
   if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
@@ -292,6 +352,8 @@ static const char *read_norm(const backend *k, const rush_node *n)
   if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
       !region_image_of(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
+  if (wastes_blocks(&in))
+    return FEW_CHANNELS;
   if (!ARG(k, n, "training") || !is_false(k, ARG(k, n, "training")))
     return "a batch norm that may be in training";
   if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
@@ -329,9 +391,38 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
       !window_list(k, ARG(k, n, "padding"), n_spatial, zeros, w->pad) ||
       !window_list(k, ARG(k, n, "dilation"), n_spatial, ones, w->dilation) ||
       !region_constant(k, ARG(k, n, "ceil_mode"), &rounds_up) ||
-      rounds_up.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b))
+      rounds_up.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b) ||
+      w->kernel[0] * w->kernel[1] > MOST_POOLED)
     return "a window that is not constant, or too large";
-  return NULL;
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+const rush_node *region_joined(const backend *k, const rush_node *n)
+{
+  return k->api->value_node(k->api->node_input(n, 0));
+}
+
+/* Images are joined block by block: all but the last have whole blocks. */
+static const char *read_cat(const backend *k, const rush_node *n)
+{
+  const rush_backend_api *api = k->api;
+  const rush_node *list = region_joined(k, n);
+  region_image out, in;
+  int64_t dim, n_ch = 0;
+
+  if (!region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out))
+    return NO_IMAGE;
+  if (!list || !makes_list(k, list) || !int_of(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
+      api->value_n_uses(api->node_output(list, 0)) != 1)
+    return "not channels that are joined";
+  const size_t n_items = api->node_n_inputs(list);
+  for (size_t i = 0; i < n_items; i++) {
+    if (!region_image_of(k, api->node_input(list, i), &in) || in.batch != out.batch ||
+        in.h != out.h || in.w != out.w || (i + 1 < n_items && in.n_ch % BLOCK_LANES != 0))
+      return "images that are not joined at whole blocks";
+    n_ch += in.n_ch;
+  }
+  return n_ch == out.n_ch ? NULL : NO_IMAGE;
 }
 
 static const char *read_average(const backend *k, const rush_node *n)
@@ -342,7 +433,9 @@ static const char *read_average(const backend *k, const rush_node *n)
       !region_image_of(k, k->api->node_output(n, 0), &out) ||
       dims_of(k, k->api->node_input(n, 0)) != 4 || in.batch != out.batch || in.n_ch != out.n_ch)
     return NO_IMAGE;
-  return out.h == 1 && out.w == 1 && in.h * in.w > 1 ? NULL : "not one average of each channel";
+  if (out.h != 1 || out.w != 1 || in.h * in.w == 1 || in.h * in.w > MOST_AVERAGED)
+    return "not one average of each channel, or of very many pixels";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_point(const backend *k, const rush_node *n, cpu_level level)
@@ -357,6 +450,8 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
     return why;
   if (!region_image_of(k, api->node_output(n, 0), &out))
     return NO_IMAGE;
+  if (wastes_blocks(&out))
+    return FEW_CHANNELS;
   for (size_t i = 0; i < api->node_n_inputs(n); i++) {
     const rush_graph_value *v = api->node_input(n, i);
 
@@ -382,13 +477,19 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
 {
   const op *o = table_op(k, n);
 
+  if (!o && makes_list(k, n))
+    return op_or_none(OP_LIST, NULL, why);
   switch (o && k->api->node_n_outputs(n) == 1 ? o->name_key : 0) {
   case OPN_CONV1D: case OPN_CONV2D: case OPN_CONVOLUTION: case OPN__CONVOLUTION:
     return op_or_none(OP_CONV, read_conv(k, n, w), why);
+  case OPN_CONV_TRANSPOSE2D:
+    return op_or_none(OP_SPREAD, read_spread(k, n, w), why);
   case OPN_BATCH_NORM:
     return op_or_none(OP_NORM, read_norm(k, n), why);
   case OPN_MAX_POOL1D: case OPN_MAX_POOL2D:
     return op_or_none(OP_MAX_POOL, read_max_pool(k, n, w), why);
+  case OPN_CAT:
+    return op_or_none(OP_CAT, read_cat(k, n), why);
   case OPN_ADAPTIVE_AVG_POOL2D:
     return op_or_none(OP_AVERAGE, read_average(k, n), why);
   }
@@ -409,10 +510,12 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 bool region_takes(const backend *k, const rush_node *const *nodes, size_t n)
 {
   region_window w;
+  region_image out;
   const char *why;
-  bool has_conv = false;
+  bool is_worth = false;
 
-  for (size_t i = 0; i < n && !has_conv; i++)
-    has_conv = region_op_of(k, nodes[i], &w, &why) == OP_CONV;
-  return has_conv && n > 1;
+  for (size_t i = 0; i < n && !is_worth; i++)
+    is_worth = region_op_of(k, nodes[i], &w, &why) == OP_CONV &&
+               region_image_of(k, k->api->node_output(nodes[i], 0), &out) && !wastes_blocks(&out);
+  return is_worth && n > 1;
 }

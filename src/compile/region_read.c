@@ -14,9 +14,10 @@
 
 #include "base/macros.h"
 
+#define MOST_SPREAD 16 /* elements of a transposed convolution's kernel, each a step */
 #define MOST_POINT 32  /* pointwise nodes of a step */
 #define MOST_AHEAD 256 /* nodes that are looked at for them */
-#define FEW_CHANNELS 8 /* images with no more are planes if only convolutions read them */
+#define FEW_PLANES 8   /* images of no more channels are planes if only convolutions read them */
 
 typedef struct node_state {
   const rush_node *node;
@@ -138,7 +139,7 @@ static uint32_t place_of(reader *d, const rush_graph_value *v)
     return 0;
   }
   region_step enter = step_of(BLOCK_ENTER);
-  const bool planes = image.n_ch <= FEW_CHANNELS && feeds_convolutions(d, v);
+  const bool planes = image.n_ch <= FEW_PLANES && feeds_convolutions(d, v);
   enter.out = s->place = new_place(d, &image, planes ? 1 : BLOCK_LANES);
   enter.arg = s->arg;
   add_step(d, &enter);
@@ -460,7 +461,11 @@ static void read_conv(reader *d, uint32_t at)
     return;
   }
   s.n_k = (deep ? 1 : in.n_ch) * s.window.kernel[0] * s.window.kernel[1];
-  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4); /* conv.c: by its depthwise kernel */
+  /* conv.c computes these by its depthwise kernel */
+  const region_window *w = &s.window;
+  const bool is_product = s.n_k == 1 && w->stride[0] == 1 && w->stride[1] == 1 && w->pad[0] == 0 &&
+                          w->pad[1] == 0;
+  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4 && s.n_k <= 384 && !is_product);
   s.out = new_place(d, &out, BLOCK_LANES);
   node_state *norm = norm_behind(d, head);
   if (norm) {
@@ -471,6 +476,64 @@ static void read_conv(reader *d, uint32_t at)
   finish_step(d, at, &s, head, NULL);
 }
 
+/* Make a product of each element of the kernel with the image, for its part of the results. */
+static void read_spread(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  const region_window *w = &d->nodes[at].window;
+  region_step s = step_of(BLOCK_CONV), nothing = step_of(BLOCK_NOTHING);
+  region_image in, out;
+
+  if (!region_image_of(&d->k, api->node_input(n, 0), &in) ||
+      !region_image_of(&d->k, head, &out)) {
+    d->failed = true;
+    return;
+  }
+  s.in = place_of(d, api->node_input(n, 0));
+  s.out = nothing.out = new_place(d, &out, BLOCK_LANES);
+  s.weight = arg_of(d, api->node_input(n, 1));
+  s.bias = arg_of(d, region_bias(&d->k, n));
+  s.n_k = in.n_ch;
+  s.n_taps = (uint32_t)(w->kernel[0] * w->kernel[1]);
+  s.window.stride[0] = w->stride[0]; /* of the results */
+  s.window.stride[1] = w->stride[1];
+  for (s.tap = 0; s.tap < s.n_taps; s.tap++)
+    add_step(d, &s);
+  nothing.clears_border = true;
+  finish_step(d, at, &nothing, head, NULL);
+}
+
+/* Copy the items' blocks one behind the other. */
+static void read_cat(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node, *list = region_joined(&d->k, n);
+  const rush_graph_value *head = api->node_output(n, 0);
+  region_step nothing = step_of(BLOCK_NOTHING);
+  region_image out;
+  uint32_t block = 0;
+
+  if (!region_image_of(&d->k, head, &out)) {
+    d->failed = true;
+    return;
+  }
+  for (size_t i = 0; i < api->node_n_inputs(list); i++)
+    (void)place_of(d, api->node_input(list, i)); /* what enters does so before */
+  nothing.out = new_place(d, &out, BLOCK_LANES);
+  for (size_t i = 0; i < api->node_n_inputs(list) && !d->failed; i++) {
+    region_step copy = step_of(BLOCK_COPY);
+
+    copy.in = place_of(d, api->node_input(list, i));
+    copy.out = nothing.out;
+    copy.arg = block;
+    block += (uint32_t)block_count(&d->r->places[copy.in].place);
+    add_step(d, &copy);
+  }
+  finish_step(d, at, &nothing, head, NULL);
+}
+
 static void read_node(reader *d, uint32_t at)
 {
   const rush_backend_api *api = d->k.api;
@@ -478,8 +541,18 @@ static void read_node(reader *d, uint32_t at)
   const rush_graph_value *head = api->node_output(n, 0);
   region_image out;
 
+  if (d->nodes[at].op == OP_LIST)
+    return;
   if (d->nodes[at].op == OP_CONV) {
     read_conv(d, at);
+    return;
+  }
+  if (d->nodes[at].op == OP_SPREAD) {
+    read_spread(d, at);
+    return;
+  }
+  if (d->nodes[at].op == OP_CAT) {
+    read_cat(d, at);
     return;
   }
   if (d->nodes[at].op == OP_POINT) {
@@ -506,7 +579,7 @@ static void read_node(reader *d, uint32_t at)
 
 static bool reads_border(const region_step *s)
 {
-  return s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE;
+  return (s->kind == BLOCK_CONV && !s->n_taps) || s->kind == BLOCK_DEPTHWISE;
 }
 
 static void set_borders(region *r)
@@ -645,11 +718,15 @@ static bool make_room(reader *d)
 
   r->n_args = (uint32_t)api->block_n_inputs(d->body);
   r->n_results = (uint32_t)api->block_n_outputs(d->body);
-  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n))
+  uint32_t n_joined = 0; /* at most */
+
+  for (const rush_node *n = api->block_first(d->body); n; n = api->node_next(n)) {
     d->n_nodes += !is_constant(d, n);
+    n_joined += (uint32_t)api->node_n_inputs(n) + MOST_SPREAD;
+  }
   d->n_values = largest_id(d) + 1;
   r->cap_places = d->n_nodes + r->n_args;
-  r->cap_steps = d->n_nodes + r->n_args + r->n_results;
+  r->cap_steps = d->n_nodes + r->n_args + r->n_results + n_joined;
   d->nodes = api->memory_alloc(d->k.ctx, d->n_nodes * sizeof *d->nodes);
   d->values = api->memory_alloc(d->k.ctx, d->n_values * sizeof *d->values);
   r->places = api->memory_alloc(d->k.ctx, r->cap_places * sizeof *r->places);

@@ -241,10 +241,9 @@ static bool fits(grouper *p, const ir_block *b, extent *x)
          within(x->n_outputs, p->def->max_outputs) && keeps_order(p, x);
 }
 
-static void add_member(grouper *p, ir_node *n)
+static void put_member(grouper *p, ir_node *n)
 {
   ASSERT(info_of(p, n)->node == n && !info_of(p, n)->group, "a member of another group");
-  ASSERT(info_of(p, n)->stretch != NO_STRETCH, "a node that was refused");
   GROW(p->s, p->members, p->n_members, p->cap_members, 32);
   uint32_t at = p->n_members++;
 
@@ -254,7 +253,7 @@ static void add_member(grouper *p, ir_node *n)
   info_of(p, n)->group = p->n_groups;
 }
 
-static void remove_member(grouper *p, ir_node *n)
+static void drop_member(grouper *p, ir_node *n)
 {
   uint32_t at = 0;
 
@@ -265,6 +264,38 @@ static void remove_member(grouper *p, ir_node *n)
   p->n_members--;
   memmove(&p->members[at], &p->members[at + 1], (p->n_members - at) * sizeof *p->members);
   info_of(p, n)->group = 0;
+}
+
+/* Return the list that is made for the node's input i alone, if the group is to make it, or NULL.
+ */
+static ir_node *own_list(const grouper *p, const ir_node *n, uint32_t i)
+{
+  const ir_value *v = ir_node_input(n, i);
+  ir_node *list = v->node;
+
+  return p->def->takes_lists && list->kind == IR_LIST_CONSTRUCT && list->block == n->block &&
+             type_is(v->type, TYPE_LIST) && type_is(type_elem(v->type), TYPE_TENSOR) &&
+             v->uses && !v->uses->next && info_of(p, list)->node == list
+           ? list
+           : NULL;
+}
+
+/* Add an accepted node, with the lists that are made for it. */
+static void add_member(grouper *p, ir_node *n)
+{
+  ASSERT(info_of(p, n)->stretch != NO_STRETCH, "a node that was refused");
+  put_member(p, n);
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (own_list(p, n, i))
+      put_member(p, own_list(p, n, i));
+}
+
+static void remove_member(grouper *p, ir_node *n)
+{
+  drop_member(p, n);
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (own_list(p, n, i))
+      drop_member(p, own_list(p, n, i));
 }
 
 /* True for a producer with so many uses that it stays outside: they would be visited for each of

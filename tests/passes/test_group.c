@@ -194,12 +194,36 @@ static void test_blocks(void **state)
         "  return (%e)\n");
 }
 
+static bool takes_three(const rush_node *const *nodes, size_t n, void *user)
+{
+  (void)user;
+  for (size_t i = 0; i < n; i++)
+    assert_non_null(nodes[i]);
+  return n >= 3;
+}
+
+/* The backend decides on a group when it is whole; nodes of one that it refuses may be in another.
+ */
+static void test_takes(void **state)
+{
+  const char *two = "graph(%a : Tensor,\n      %b : Tensor):\n"
+                    "  %c : Tensor = aten::mul(%a, %b)\n"
+                    "  %d : Tensor = aten::mul(%c, %c)\n"
+                    "  return (%d)\n";
+  (void)state;
+  def.takes = takes_three;
+  check(two, two);
+  test_chain(state);
+  def.takes = NULL;
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_chain),         cmocka_unit_test(test_write_between),
     cmocka_unit_test(test_second_result), cmocka_unit_test(test_way_round),
     cmocka_unit_test(test_blocks),        cmocka_unit_test(test_unused),
+    cmocka_unit_test(test_takes),
   };
   return RUN_TESTS(tests);
 }

@@ -99,6 +99,38 @@ class Odd(nn.Module):
         return self.b(y), torch.exp(w) + y.mean(), self.one(x[:, :1] * 0.0 - 0.0)
 
 
+class Joined(nn.Module):
+    """Channels joined: of this region and from outside, with a last part of a block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(9, 32, 3, 1, 1), nn.Conv2d(32, 16, 3, 1, 1)
+        self.c, self.d = nn.Conv2d(48, 21, 1), nn.Conv2d(37, 40, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = functional.relu(self.a(x))
+        b = torch.sigmoid(self.b(a))
+        c = self.c(functional.relu(torch.cat([a, b], 1)))
+        return self.d(torch.cat([b, c], 1)) + torch.cat([b, torch.cat([b, x[:, :8]], 1)], 1)
+
+
+class Spread(nn.Module):
+    """Transposed convolutions that fill their image, joined with what they came from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(8, 48, 3, 2, 1), nn.Conv2d(64, 20, 3, 1, 1)
+        self.u, self.n = nn.ConvTranspose2d(48, 48, 2, 2), nn.BatchNorm2d(48)
+        self.v = nn.ConvTranspose2d(20, 32, (1, 3), (1, 3))
+        self.w = nn.ConvTranspose2d(20, 16, 2, 2, bias=False)
+        self.e, self.c = nn.Conv2d(8, 16, 1), nn.Conv2d(16, 16, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.n(self.u(functional.relu(self.a(x))))
+        y = self.b(torch.cat([y, self.e(x)], 1))
+        return torch.tanh(self.v(y)), self.c(functional.relu(self.w(y)))
+
+
 class Zeros(nn.Module):
     """Norms that give -0, and NaN, clamped in several ways."""
 
@@ -137,7 +169,10 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
     "mobile": (Mobile, (1, 5, 47, 60)),
     "squeezed": (Squeezed, (2, 3, 37, 50)),
-    "odd": (Odd, (3, 6, 9, 31)),
+    "odd": (Odd, (3, 6, 8, 31)),
+    "joined": (Joined, (2, 9, 11, 30)),
+    "spread": (Spread, (2, 8, 18, 26)),
+    "spread, 7 x 7": (Spread, (1, 8, 14, 14)),
     "zeros": (Zeros, (1, 2, 8, 9)),
     "line": (Line, (2, 1, 400)),
 }
@@ -250,6 +285,31 @@ def test_writes_are_seen(tmp_path: pathlib.Path) -> None:
             now = ours(x)
             assert same(now, plain(x)), change
             assert not same(now, before), change
+
+
+def test_what_is_left_outside(command: str, tmp_path: pathlib.Path) -> None:
+    """Kernels that conv.c computes in another order, and images that blocks would not fit."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.large = nn.Conv2d(16, 16, 20, 1, 10, groups=16)  # 400 elements
+            self.two = nn.Conv2d(16, 32, 3, groups=2)
+            self.few = nn.Conv2d(32, 2, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.few(torch.relu(self.two(torch.relu(self.large(x))))))
+
+    torch.manual_seed(1)
+    path, x = tmp_path / "net.pt", torch.randn(1, 16, 30, 33)
+    torch.jit.script(Net().eval()).save(str(path))
+    ours, plain = loaded(path, "profiling"), loaded(path, "simple")
+    for _ in range(4):
+        assert same(ours(x), plain(x))
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", "randn(1,16,30,33)"], capture_output=True, text=True
+    )
+    assert out.returncode == 0 and "rushlight::region" not in out.stdout
 
 
 def test_other_arguments(tmp_path: pathlib.Path) -> None:

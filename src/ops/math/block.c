@@ -56,7 +56,7 @@ static void after_pixels(const block_step *s, int64_t image, int64_t block, int6
   }
   for (int64_t n; first < end; first += n) {
     n = i64_min(w - first % w, end - first);
-    if (s->kind != BLOCK_NOTHING)
+    if (s->kind != BLOCK_NOTHING || s->clears_border)
       block_border(&s->out, s->to, image, block, first / w, first % w, n);
     if (s->after)
       s->after(s->user, image, block, first / w, first % w, n);
@@ -75,7 +75,7 @@ typedef struct job {
   int64_t n_tiles, per_row, n_runs, n_panels;
   int64_t unit, n_units; /* panels of a task: whole blocks */
   int64_t n_chunks, chunk; /* other steps: of rows */
-  int64_t a_mid, c_mid; /* of a tile's row 7 */
+  int64_t c_rs, a_mid, c_mid; /* mid: of a tile's row 7 */
   bool pairs; /* a tile is two rows of 7 pixels, at a network's end */
   _Atomic int failed;
 } job;
@@ -114,7 +114,9 @@ static void find_tiles(const job *j, int64_t image, int64_t i0, int64_t i1, tile
     tiles[i - i0] = (tile_place){
       .from = block_at(&s->in, image, 0, y * s->stride[0] - s->pad[0],
                        x * s->stride[1] - s->pad[1]),
-      .to = block_at(&s->out, image, 0, y, x),
+      .to = s->spread[0] ? block_at(&s->out, image, 0, y * s->spread[0] + s->to_at[0],
+                                    x * s->spread[1] + s->to_at[1])
+                         : block_at(&s->out, image, 0, y, x),
       .first = first,
       .rows = (int)(next - first)};
   }
@@ -155,7 +157,7 @@ static void run_tile(const job *j, const tile_run *run, int64_t panel, int64_t i
   if (k0 + t.k == j->n_k) {
     t.c = s->to + at->to + ch / BLOCK_LANES * block + ch % BLOCK_LANES;
     t.c1 = s->to + at->to + (ch + vl) / BLOCK_LANES * block + (ch + vl) % BLOCK_LANES;
-    t.c_rs = BLOCK_LANES;
+    t.c_rs = j->c_rs;
     t.c_mid = j->c_mid;
     t.scale = s->scale ? s->scale + ch : NULL;
     t.shift = s->scale ? s->shift + ch : NULL;
@@ -180,7 +182,8 @@ static void run_tiles(const job *j, const tile_run *run)
 {
   for (int64_t panel = run->p0; panel < run->p1; panel++)
     for (int64_t k0 = 0, at = 0; k0 < j->n_k; k0 += j->piece) {
-      const bool last = k0 + j->piece >= j->n_k && panel + 1 == run->p1;
+      const bool last =
+        k0 + j->piece >= j->n_k && panel + 1 == run->p1 && !j->s->spread[0];
       for (int64_t i = 0; i < run->n_tiles; i++) {
         run_tile(j, run, panel, i, k0);
         if (last && (i + 1 == run->n_tiles || i + 1 - at == AFTER_TILES)) {
@@ -223,14 +226,16 @@ static rush_status run_conv(job *j)
   const block_step *s = j->s;
   j->n_k = s->in.n_ch * s->kernel[0] * s->kernel[1];
   j->piece = gemm_k_piece(j->n_k);
-  const bool one_run = s->flat && block_is_flat(&s->in) && s->kernel[0] == 1 &&
+  const bool one_run = s->flat && !s->spread[0] && block_is_flat(&s->in) && s->kernel[0] == 1 &&
                        s->kernel[1] == 1 && s->stride[0] == 1 && s->stride[1] == 1 &&
                        s->pad[0] == 0 && s->pad[1] == 0;
-  j->h = one_run ? 1 : s->out.h;
-  j->w = one_run ? s->out.h * s->out.w : s->out.w;
+  const block_place *p = s->spread[0] ? &s->in : &s->out;
+  j->h = one_run ? 1 : p->h;
+  j->w = one_run ? p->h * p->w : p->w;
   j->pairs = j->kr->mr == 14 && j->w == 7;
   j->a_mid = j->pairs ? s->stride[0] * s->in.cols * s->in.lanes : 7 * s->stride[1] * s->in.lanes;
-  j->c_mid = (j->pairs ? s->out.cols : 7) * BLOCK_LANES;
+  j->c_rs = (s->spread[0] ? s->spread[1] : 1) * BLOCK_LANES;
+  j->c_mid = j->pairs ? (s->spread[0] ? s->spread[0] : 1) * s->out.cols * BLOCK_LANES : 7 * j->c_rs;
   j->per_row = (j->w + j->kr->mr - 1) / j->kr->mr;
   j->n_tiles = j->pairs ? (j->h + 1) / 2 : j->h * j->per_row;
   j->n_runs = (j->n_tiles + TASK_TILES - 1) / TASK_TILES;
@@ -273,6 +278,15 @@ static void copy_rows(const job *j, int64_t image, int64_t block, int64_t y0, in
     ISA_PICK(block_leave, j->level)(&c);
 }
 
+static void copy_blocks(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
+{
+  const block_step *s = j->s;
+  for (int64_t y = y0; y < y1; y++)
+    memcpy(s->to + block_at(&s->out, image, s->first + block, y, 0),
+           s->from + block_at(&s->in, image, block, y, 0),
+           (size_t)(s->in.w * BLOCK_LANES) * sizeof *s->to);
+}
+
 static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
@@ -296,30 +310,38 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
     ISA_PICK(block_average, j->level)(&r);
 }
 
+/* Return the image whose blocks and rows are tasks. */
+static const block_place *places_by(const block_step *s)
+{
+  return s->kind == BLOCK_LEAVE || s->kind == BLOCK_COPY ? &s->in : &s->out;
+}
+
 /* Tasks are (image, block, chunk of rows), chunks fastest. */
 static void block_tasks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const block_step *s = j->s;
   const bool copies = s->kind == BLOCK_ENTER || s->kind == BLOCK_LEAVE;
-  const block_place *p = s->kind == BLOCK_LEAVE ? &s->in : &s->out;
+  const block_place *p = places_by(s);
   const int64_t n_blocks = block_count(p);
   for (int64_t i = begin; i < end; i++) {
     const int64_t y0 = i % j->n_chunks * j->chunk, y1 = i64_min(y0 + j->chunk, p->h);
     const int64_t block = i / j->n_chunks % n_blocks, image = i / j->n_chunks / n_blocks;
     if (copies)
       copy_rows(j, image, block, y0, y1);
+    else if (s->kind == BLOCK_COPY)
+      copy_blocks(j, image, block, y0, y1);
     else if (s->kind != BLOCK_NOTHING)
       compute_rows(j, image, block, y0, y1);
     if (s->kind != BLOCK_LEAVE)
-      after_pixels(s, image, block, y0 * p->w, y1 * p->w);
+      after_pixels(s, image, s->first + block, y0 * p->w, y1 * p->w);
   }
 }
 
 static rush_status run_blocks(job *j)
 {
   const block_step *s = j->s;
-  const block_place *p = s->kind == BLOCK_LEAVE ? &s->in : &s->out;
+  const block_place *p = places_by(s);
   const int64_t taps = s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_MAX
                          ? s->kernel[0] * s->kernel[1]
                        : s->kind == BLOCK_AVERAGE ? s->in.h * s->in.w

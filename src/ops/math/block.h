@@ -60,6 +60,7 @@ typedef enum block_kind {
   BLOCK_MAX,       /* pooling; a NaN wins */
   BLOCK_AVERAGE,   /* of each channel's pixels, as adaptive_avg_pool2d adds them */
   BLOCK_SCALE,     /* * scale + shift only */
+  BLOCK_COPY,      /* blocks to blocks, from block `first` of the output on */
   BLOCK_NOTHING,   /* only `after` */
   BLOCK_ENTER,     /* from contiguous [image][channel][row][column] */
   BLOCK_LEAVE      /* to that */
@@ -73,6 +74,7 @@ typedef struct block_step {
   block_place in, out;
   const float *from;
   float *to;
+  int64_t first; /* COPY */
   /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its
    * terms (block_offsets).  DEPTHWISE: [block][tap][16]. */
   const gemm_packed *weight;
@@ -80,6 +82,10 @@ typedef struct block_step {
   const float *taps;
   /* by channel, with whole panels of the kernels (block_panels); NULL: none */
   const float *bias, *scale, *shift;
+  /* CONV: of 0, as usual; else pixel (y, x) of a kernel of one element goes to y * spread[0] +
+   * to_at[0] and so on, and neither border nor `after` follows */
+  int64_t spread[2], to_at[2];
+  bool clears_border; /* NOTHING: writes the border, as other kinds do */
   /* CONV, DEPTHWISE: results become min(max(x, lo), hi), hi no zero and lo no -0: a NaN stays, and
    * of zeros it is lo's */
   bool clamps;
