@@ -214,6 +214,8 @@ static void add_views(lowering *lo, mutable_call *c, const schema_arg *a)
   add_arg(c, a->name, lower_list(lo, items, (uint32_t)n, type_simple(TYPE_TENSOR)));
 }
 
+static bool is_written(const schema_arg *a) { return a->is_write || a->elem_write; }
+
 static bool is_list_arg(const schema_arg *a)
 {
   const type *t = a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type;
@@ -232,7 +234,7 @@ static void add_written_views(lowering *lo, mutable_call *c)
     c->bases[i] = is_none(c->bases[i]) ? c->bases[i] : copied(lo, c->n, c->bases[i]);
   for (uint32_t i = 0; i < c->sc->n_args; i++) {
     const schema_arg *a = &c->sc->args[i];
-    if (!a->is_write)
+    if (!is_written(a))
       continue;
     ir_value *v = is_list_arg(a) ? NULL : regenerated(lo, c, a->name);
     if (is_list_arg(a))
@@ -247,9 +249,9 @@ static void add_written(lowering *lo, mutable_call *c)
 {
   for (uint32_t i = 0; i < c->sc->n_args; i++) {
     const schema_arg *a = &c->sc->args[i];
-    const lower_arg *given = a->is_write ? named_arg_of(c->n, a->name) : NULL;
+    const lower_arg *given = is_written(a) ? named_arg_of(c->n, a->name) : NULL;
     uint32_t n = 0;
-    if (!a->is_write)
+    if (!is_written(a))
       continue;
     if (!given || !given->value)
       bad(lo, c->n, session_printf(lo->s, "'%s', which is written to, is missing", a->name));
@@ -272,7 +274,7 @@ static void add_read(mutable_call *c)
 {
   for (uint32_t i = 0; i < c->sc->n_args; i++) {
     const schema_arg *a = &c->sc->args[i];
-    const lower_arg *given = a->is_write ? NULL : named_arg_of(c->n, a->name);
+    const lower_arg *given = is_written(a) ? NULL : named_arg_of(c->n, a->name);
     if (given)
       c->inner.args[c->inner.n_args++] = *given;
   }
