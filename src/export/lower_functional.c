@@ -104,7 +104,7 @@ static ir_value *view_arg(lowering *lo, const lower_node *n, const char *name, c
   return a ? a->value : NULL;
 }
 
-static bool is_none(const ir_value *v)
+static bool is_absent(const ir_value *v)
 {
   rush_value c;
 
@@ -173,7 +173,7 @@ static ir_value *regenerated(lowering *lo, const mutable_call *c, const char *na
 
   if (!index)
     bad(lo, n, session_printf(lo->s, "what '%s' is a view of is not said", name));
-  if (is_none(index))
+  if (is_absent(index))
     return NULL;
   const int64_t at = int_of(lo, n, index);
   if (at < 0 || at >= c->n_bases)
@@ -197,7 +197,7 @@ static ir_value *regenerated(lowering *lo, const mutable_call *c, const char *na
 static void add_views(lowering *lo, mutable_call *c, const schema_arg *a)
 {
   ir_value *length = view_arg(lo, c->n, a->name, "length");
-  const int64_t n = !length || is_none(length) ? -1 : int_of(lo, c->n, length);
+  const int64_t n = !length || is_absent(length) ? -1 : int_of(lo, c->n, length);
 
   if (n < 0) {
     add_arg(c, a->name, none(lo));
@@ -214,6 +214,8 @@ static void add_views(lowering *lo, mutable_call *c, const schema_arg *a)
   add_arg(c, a->name, lower_list(lo, items, (uint32_t)n, type_simple(TYPE_TENSOR)));
 }
 
+static bool is_written(const schema_arg *a) { return a->is_write || a->elem_write; }
+
 static bool is_list_arg(const schema_arg *a)
 {
   const type *t = a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type;
@@ -229,10 +231,10 @@ static void add_written_views(lowering *lo, mutable_call *c)
   if (all && all->value)
     c->bases = list_items(lo, c->n, all->value, &c->n_bases);
   for (uint32_t i = 0; i < c->n_bases; i++)
-    c->bases[i] = is_none(c->bases[i]) ? c->bases[i] : copied(lo, c->n, c->bases[i]);
+    c->bases[i] = is_absent(c->bases[i]) ? c->bases[i] : copied(lo, c->n, c->bases[i]);
   for (uint32_t i = 0; i < c->sc->n_args; i++) {
     const schema_arg *a = &c->sc->args[i];
-    if (!a->is_write)
+    if (!is_written(a))
       continue;
     ir_value *v = is_list_arg(a) ? NULL : regenerated(lo, c, a->name);
     if (is_list_arg(a))
@@ -247,19 +249,19 @@ static void add_written(lowering *lo, mutable_call *c)
 {
   for (uint32_t i = 0; i < c->sc->n_args; i++) {
     const schema_arg *a = &c->sc->args[i];
-    const lower_arg *given = a->is_write ? named_arg_of(c->n, a->name) : NULL;
+    const lower_arg *given = is_written(a) ? named_arg_of(c->n, a->name) : NULL;
     uint32_t n = 0;
-    if (!a->is_write)
+    if (!is_written(a))
       continue;
     if (!given || !given->value)
       bad(lo, c->n, session_printf(lo->s, "'%s', which is written to, is missing", a->name));
     ir_value *v = given->value;
-    if (!is_none(v) && is_list_arg(a)) {
+    if (!is_absent(v) && is_list_arg(a)) {
       ir_value **items = list_items(lo, c->n, v, &n);
       for (uint32_t k = 0; k < n; k++)
         items[k] = copied(lo, c->n, items[k]);
       v = lower_list(lo, items, n, type_simple(TYPE_TENSOR));
-    } else if (!is_none(v)) {
+    } else if (!is_absent(v)) {
       v = copied(lo, c->n, v);
     }
     add_arg(c, a->name, v);
@@ -272,7 +274,7 @@ static void add_read(mutable_call *c)
 {
   for (uint32_t i = 0; i < c->sc->n_args; i++) {
     const schema_arg *a = &c->sc->args[i];
-    const lower_arg *given = a->is_write ? NULL : named_arg_of(c->n, a->name);
+    const lower_arg *given = is_written(a) ? NULL : named_arg_of(c->n, a->name);
     if (given)
       c->inner.args[c->inner.n_args++] = *given;
   }

@@ -70,6 +70,7 @@ void fx_graph_move_subgraph(session *s, fx_graph *from, fx_graph *to, const char
       fx_graph *g = from->subgraphs[i].graph;
       memmove(&from->subgraphs[i], &from->subgraphs[i + 1],
               (--from->n_subgraphs - i) * sizeof *from->subgraphs);
+      table_remove(&from->inner, str_of(name));
       fx_graph_add_subgraph(s, to, name, g);
       return;
     }

@@ -23,7 +23,9 @@ import torch
 from torch import nn
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+from torch._higher_order_ops.foreach_map import foreach_map
 from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.inline_asm_elementwise import inline_asm_elementwise
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.out_dtype import out_dtype
 from torch._higher_order_ops.print import print as print_values
@@ -458,12 +460,26 @@ def own_gradients() -> ExportedProgram:
     return exported(lambda m, x: _Twice.apply(x) + 1, X, strict=True)
 
 
+def _define_writers() -> None:
+    if hasattr(torch.ops.rushlight_texts, "add_to"):
+        return
+
+    def add_all(xs: Any, k: int) -> None:
+        for x in xs:
+            x.add_(k)
+
+    for name, takes, impl in (
+        ("add_to", "Tensor(a!) x, int k", lambda x, k: (x.add_(k), None)[1]),
+        ("add_all", "Tensor(a!)[] xs, int k", add_all),
+    ):
+        LIBRARY.define(f"{name}({takes}) -> ()")
+        LIBRARY.impl(name, impl, "CompositeExplicitAutograd")
+        LIBRARY.impl(name, lambda x, k: None, "Meta")
+
+
 @program
 def functional_mutation() -> ExportedProgram:
-    if not hasattr(torch.ops.rushlight_texts, "add_to"):
-        LIBRARY.define("add_to(Tensor(a!) x, int k) -> ()")
-        LIBRARY.impl("add_to", lambda x, k: (x.add_(k), None)[1], "CompositeExplicitAutograd")
-        LIBRARY.impl("add_to", lambda x, k: None, "Meta")
+    _define_writers()
 
     def code(m: Any, x: Any) -> Any:
         y = x.clone()
@@ -471,6 +487,62 @@ def functional_mutation() -> ExportedProgram:
         return y + 1
 
     return exported(code, X).run_decompositions()
+
+
+@program
+def functional_mutation_of_views() -> ExportedProgram:
+    _define_writers()
+
+    def code(m: Any, x: Any) -> Any:
+        y = x.clone()
+        torch.ops.rushlight_texts.add_to(y[1:], 2)
+        torch.ops.rushlight_texts.add_to(y.t()[2:], 5)
+        torch.ops.rushlight_texts.add_all([y[0], x.sin()], 3)
+        return y + 1
+
+    return exported(code, X).run_decompositions()
+
+
+@program
+def functional_mutation_by_name() -> ExportedProgram:
+    """As before PyTorch 2.6: what is written to is an argument, not a view of a base."""
+
+    def change(module: dict[str, Any], records: dict[str, bytes]) -> None:
+        node = next(n for n in module["graph"]["nodes"] if "functionalized" in n["target"])
+        operator, k, _, bases = node["inputs"]
+        node["target"] = "torch.ops.higher_order.auto_functionalized"
+        written = {"name": "x", "arg": {"as_tensor": bases["arg"]["as_tensors"][0]}, "kind": 2}
+        node["inputs"] = [operator, written, k]
+
+    return edited(functional_mutation(), change)
+
+
+@program
+def lists_mapped() -> ExportedProgram:
+    return exported(lambda m, x: foreach_map(torch.add, [x, x], [x, x * 2]), X, strict=True)
+
+
+@program
+def stacked_loops() -> ExportedProgram:
+    loop = torch.ops.higher_order.while_loop_stack_output
+
+    def code(m: Any, i: Any, x: Any) -> Any:
+        return loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (i, x), ())
+
+    return exported(code, torch.tensor(0), X, strict=True)
+
+
+@program
+def saved_generators() -> ExportedProgram:
+    rand = torch.ops.aten.rand_like.default
+    return exported(lambda m, x: torch.ops.higher_order.run_and_save_rng_state(rand, x), X)
+
+
+@program
+def assembly() -> ExportedProgram:
+    """Runs on a GPU only."""
+    how = {"asm_str": "x", "constraints": "=r,r", "dtype": torch.float32}
+    return exported(lambda m, x: inline_asm_elementwise(x, **how), X)
 
 
 def edited(

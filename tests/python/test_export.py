@@ -7,6 +7,7 @@ import collections
 import copy
 import json
 import pathlib
+import subprocess
 import zipfile
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import exported_programs  # noqa: E402
 import rushlight  # noqa: E402
 from torch import nn  # noqa: E402
 from torch._higher_order_ops.associative_scan import associative_scan  # noqa: E402
 from torch._higher_order_ops.map import map as map_over  # noqa: E402
+from torch._higher_order_ops.print import print as print_values  # noqa: E402
 from torch._higher_order_ops.scan import scan  # noqa: E402
 from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
 from torch.export import Dim  # noqa: E402
@@ -142,6 +145,41 @@ def test_control_flow(tmp_path: pathlib.Path) -> None:
             return a, j, w, m, last, rows
 
     check(tmp_path, Flow(), [((X, torch.tensor(0)), {}), ((-X, torch.tensor(7)), {})])
+
+
+HIGHER = [
+    "dtypes_of_results",
+    "functional_mutation",
+    "functional_mutation_of_views",
+    "functional_mutation_by_name",
+    "lists_mapped",
+    "stacked_loops",
+]
+
+
+@pytest.mark.parametrize("name", HIGHER)
+def test_operators_given_to_operators(tmp_path: pathlib.Path, name: str) -> None:
+    made = exported_programs.make(name)
+    torch.export.save(made, tmp_path / "m.pt2")
+    args, kwargs = made.example_inputs
+    wanted = torch.export.load(tmp_path / "m.pt2").module()(*copy.deepcopy(args), **kwargs)
+    found = rushlight.load(tmp_path / "m.pt2")(*copy.deepcopy(args), **kwargs)
+    flat = torch.utils._pytree.tree_leaves
+    for a, b in zip(flat(found), flat(wanted), strict=True):
+        torch.testing.assert_close(torch.as_tensor(a), b)
+
+
+def test_print(tmp_path: pathlib.Path, command: str) -> None:
+    class Prints(nn.Module):
+        def forward(self, x):
+            print_values("{{x}} is {x}, {0}, {1}", 2.5, "text", x=x)
+            return x + 1
+
+    torch.export.save(torch.export.export(Prints(), (torch.ones(2),)), tmp_path / "m.pt2")
+    done = subprocess.run(
+        [command, "run", tmp_path / "m.pt2", "ones(2)"], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("{x} is tensor([1., 1.]), 2.5, text\n"), done.stdout + done.stderr
 
 
 def test_symbolic_operands(tmp_path: pathlib.Path) -> None:

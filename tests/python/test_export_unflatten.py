@@ -21,12 +21,17 @@ else:
 
 # What an interpreter of nodes does not run: autocast, torch's own vmap, objects of torch ...
 REFUSED = {
+    "assembly": "inline_asm_elementwise",
     "custom_objects": "is a custom object",
     "dtypes_of_results": "out_dtype",
     "functional_mutation": "auto_functionalized_v2",
-    "printing": "higher_order.print",  # by module(), which it would be compared with
+    "functional_mutation_by_name": "auto_functionalized",
+    "functional_mutation_of_views": "auto_functionalized_v2",
+    "lists_mapped": "foreach_map",
     "regions": "wrap_with_autocast",
     "samples": "predispatch",
+    "saved_generators": "run_and_save_rng_state",
+    "stacked_loops": "while_loop_stack_output",
     "scans": "predispatch",
 }
 JOINT = ("gradients", "input_gradients")  # with a backward pass
