@@ -71,6 +71,7 @@ void fx_graph_move_subgraph(session *s, fx_graph *from, fx_graph *to, const char
       memmove(&from->subgraphs[i], &from->subgraphs[i + 1],
               (--from->n_subgraphs - i) * sizeof *from->subgraphs);
       table_remove(&from->inner, str_of(name));
+      session_defer(s, fx_graph_free_deferred, g); /* nobody's, until it is added */
       fx_graph_add_subgraph(s, to, name, g);
       return;
     }
