@@ -380,7 +380,7 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
             "CONSTRAINT_VIOLATION",
             f"Constraints violated ({name})! For more information, run with "
             f'TORCH_LOGS="+dynamic".\n  - You marked {name} as dynamic but your code specialized '
-            f'it '
+            f"it "
             f"to be a constant ({size}). If you're using mark_dynamic, either remove it or use "
             "maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or "
             f"Dim.AUTO.\nSuggested fixes:\n  {name} = {size}",
