@@ -382,7 +382,8 @@ static void read_versions(program_reader *r, str schema, str torch)
                         "not match our current schema version (%d, %d).",
                         r->in.place, (long long)p->major, (long long)p->minor, EXPORT_SCHEMA_MAJOR,
                         EXPORT_SCHEMA_MINOR);
-  if (p->major == EXPORT_SCHEMA_MAJOR && p->minor > EXPORT_SCHEMA_MINOR)
+  if (p->major == EXPORT_SCHEMA_MAJOR && p->minor > EXPORT_SCHEMA_MINOR &&
+      !atomic_exchange_explicit(&p->zip->is_reported, true, memory_order_relaxed))
     context_warn(p->ctx, session_printf(r->s,
                                         "%s: schema version %lld.%lld is newer than %d.%d, the "
                                         "newest that is known here: what it adds is kept, "

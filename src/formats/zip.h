@@ -47,6 +47,7 @@ typedef struct zip_archive {
   uint32_t n_entries;
   str root;           /* without '/'; empty if the first record has no folder */
   bool check_all;
+  _Atomic bool is_reported; /* for readers: what is to be said of it once was said */
   table by_name;      /* private: whole name -> zip_entry */
   arena mem;          /* private */
 } zip_archive;

@@ -106,6 +106,9 @@ def test_what_is_not_known_is_kept(tmp_path: pathlib.Path) -> None:
     after = records(written(path, tmp_path))
     assert json.loads(after["models/model.json"]) == model
     assert after["models/other.json"] == b"{}" and after["data/what"] == b"?"
+    for view in ("--schema", "--fx", "--check"):  # the program is read twice for some
+        done = subprocess.run([COMMAND, "show", path, view], capture_output=True, text=True)
+        assert done.stderr.count("schema version 8.99 is newer") == 1
 
 
 def test_texts_stay_texts(tmp_path: pathlib.Path) -> None:
