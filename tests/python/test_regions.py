@@ -303,7 +303,7 @@ def test_what_is_left_outside(command: str, tmp_path: pathlib.Path) -> None:
     torch.manual_seed(1)
     path, x = tmp_path / "net.pt", torch.randn(1, 16, 30, 33)
     torch.jit.script(Net().eval()).save(str(path))
-    ours, plain = loaded(path, "profiling"), loaded(path, "simple")
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
     for _ in range(4):
         assert same(ours(x), plain(x))
     out = subprocess.run(
