@@ -58,6 +58,8 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
   [ ! -d "$corpus" ] || step "training, the whole corpus" env PYTHONPATH=build-nightly/python "$python" tests/python/train_walk.py "$corpus"
   step "a zoo of other libraries' models" env PYTHONPATH=build-nightly/python "$python" tests/zoo/zoo.py --jobs "$jobs"
+  step "the zoo's models exported, beside torch.export" env PYTHONPATH=build-nightly/python "$python" tests/zoo/export_zoo.py \
+    --jobs "$jobs"
   step "second derivatives" env PYTHONPATH=build-nightly/python "$python" tests/python/second_walk.py --jobs "$jobs"
 else
   echo "skipped: same bits, gradients: no torch here"
