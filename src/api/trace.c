@@ -147,8 +147,8 @@ rush_status rush_recorder_constant(rush_recorder *r, rush_value value, const cha
   return run(&j, err);
 }
 
-/* Split "aten::add.Tensor" or "aten::relu." into *kind, "aten::add", and the operator; NULL: no overload is named,
- * or none is known. */
+/* Split "aten::add.Tensor" or "aten::relu." into *kind, "aten::add", and the operator; NULL: no
+ * overload is named, or none is known. */
 static const op *overload_of(session *s, const char **kind)
 {
   const char *colons = strstr(*kind, "::"), *dot = colons ? strchr(colons, '.') : NULL;
