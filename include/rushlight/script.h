@@ -300,7 +300,9 @@ RUSH_API rush_status rush_recorder_constant(rush_recorder *r, rush_value value, 
 
 typedef struct rush_recorded { /* one node; leave fields that do not apply zero */
   size_t struct_bytes;
-  const char *kind;      /* "aten::add", "prim::TupleUnpack", "prim::CallMethod" ... */
+  /* "aten::add", whose overload follows from the inputs, "aten::add.Tensor" or "aten::relu.",
+   * which name one, "prim::TupleUnpack", "prim::CallMethod" ... */
+  const char *kind;
   rush_function *callee; /* of prim::CallFunction; for "^Name", the function that calls the host */
   const char *method;    /* of prim::CallMethod, whose first input is the submodule */
   const char *host_attrs, *host_scalars; /* how a call of the host is printed: "^Name[a](s)" */

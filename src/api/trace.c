@@ -6,6 +6,7 @@
 #include "api/api_int.h"
 #include "api/ir_int.h"
 #include "module/module.h"
+#include "ops/call/lookup.h"
 #include "script/front/host.h"
 #include "trace/recorder.h"
 #include "trace/sensor.h"
@@ -146,15 +147,30 @@ rush_status rush_recorder_constant(rush_recorder *r, rush_value value, const cha
   return run(&j, err);
 }
 
+/* Split "aten::add.Tensor" or "aten::relu." into *kind, "aten::add", and the operator; NULL: no
+ * overload is named, or none is known. */
+static const op *overload_of(session *s, const char **kind)
+{
+  const char *colons = strstr(*kind, "::"), *dot = colons ? strchr(colons, '.') : NULL;
+
+  if (!dot)
+    return NULL;
+  *kind = session_strndup(s, *kind, (size_t)(dot - *kind));
+  return session_op_find(s, str_of(*kind), str_of(dot + 1));
+}
+
 static void add_node(session *s, record_job *j)
 {
   const rush_recorded *n = j->node;
   const type **types = session_array(s, const type *, n->n_outputs + 1);
+  const char *kind = n->kind;
+  const op *o = overload_of(s, &kind);
 
   for (size_t i = 0; i < n->n_outputs && n->types; i++)
     types[i] = type_of_text(s, j, n->types[i]);
   recorder_add(s, j->r,
-               &(recorder_call){.kind = n->kind,
+               &(recorder_call){.kind = kind,
+                                .op = o,
                                 .callee = (function *)n->callee,
                                 .method = n->method,
                                 .host_attrs = n->host_attrs,

@@ -580,6 +580,74 @@ static void drop_numbers(capture *c, fx_graph *g)
   session_leave(c->s);
 }
 
+/* -- Constants that nothing uses --------------------------------------------------------------- */
+
+typedef struct only_users { /* by the index of a node: the last that uses it */
+  fx_node **of;
+  fx_node *user;
+} only_users;
+
+static void note_user(void *arg, fx_node *used)
+{
+  only_users *u = arg;
+
+  u->of[used->index] = u->user;
+}
+
+static fx_node *only_user(const only_users *u, const fx_node *n)
+{
+  return n->n_users == 1 ? u->of[n->index] : NULL;
+}
+
+static bool calls(const fx_node *n, const char *target)
+{
+  return n && strcmp(n->target, target) == 0;
+}
+
+/* Remove the copy that torch.tensor() made of a constant, and its detach_, if nothing uses them;
+ * returns whether that was so. */
+static bool drop_copy(const only_users *u, const fx_node *constant)
+{
+  fx_node *copy = only_user(u, constant), *detach = copy ? only_user(u, copy) : NULL;
+
+  if (!calls(copy, "torch.ops.aten.lift_fresh_copy.default"))
+    return false;
+  if (copy->n_users && (!calls(detach, "torch.ops.aten.detach_.default") || detach->n_users))
+    return false;
+  if (detach)
+    fx_node_unlink(detach);
+  fx_node_unlink(copy);
+  return true;
+}
+
+/* As torch.export does: code that reads a constant needs no node for it. */
+static void drop_unused_constants(capture *c)
+{
+  fx_graph *g = c->p->graph;
+  only_users u = {.of = session_array(c->s, fx_node *, (size_t)g->n_nodes + 1)};
+  table *placeholders = session_new(c->s, table);
+  uint32_t n = 0;
+
+  session_table_init(c->s, placeholders);
+  fx_graph_count_users(c->s, g);
+  for (u.user = g->first; u.user; u.user = u.user->next) {
+    fx_node_inputs(c->s, u.user, note_user, &u);
+    if (u.user->op == FX_PLACEHOLDER)
+      session_table_put(c->s, placeholders, address_key(u.user->name), u.user);
+  }
+  for (uint32_t i = 0; i < c->n_inputs; i++) {
+    const program_input in = c->inputs[i];
+    fx_node *node = table_get(placeholders, address_key(in.arg.name));
+    if (in.kind == INPUT_TENSOR_CONSTANT && drop_copy(&u, node)) {
+      table_remove(c->state, str_of(in.target));
+      fx_node_unlink(node);
+    } else {
+      c->inputs[n++] = in;
+    }
+  }
+  c->n_inputs = n;
+}
+
 /* -- The program ------------------------------------------------------------------------------- */
 
 /* Put the inputs in the order of their placeholders, which constants were moved to. */
@@ -675,6 +743,7 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
   const rush_value result = capture_call(c, f, captured_arguments(c, f, args, n_args), n_args);
   s->cx->grad_mode = grad_mode;
   add_outputs(c, &root, result);
+  drop_unused_constants(c);
   capture_wrap_regions(c);
   drop_numbers(c, c->p->graph);
   capture_finish_numbers(c);

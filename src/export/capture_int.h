@@ -214,6 +214,9 @@ void capture_constant(capture *c, rush_value tensor);
 rush_value capture_wrapped_number(capture *c, rush_value number);
 /* Make a tensor of a symbolic number: a node is added only if one needs it. */
 rush_value capture_number_tensor(capture *c, rush_value number);
+/* Return the operator whose shape rule says what results of o look like: o, or, unless o is to be
+ * decomposed, the one that it is a synonym of ("aten::mul" for aten::multiply); NULL: none. */
+const op *capture_rule_of(capture *c, const op *o);
 /* Call an operator on tensors: adds its node.  results[n_returns] are borrowed from the capture. */
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results);
 /* Add a node of g that calls `target` with arguments that are copied; its metadata are those of the

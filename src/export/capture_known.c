@@ -340,8 +340,8 @@ static bool are_small(capture *c, const op *o, const rush_value *args)
  * same will come out whenever the program runs.  Traces compute sizes so. */
 static bool is_small(capture *c, const op *o, const rush_value *args)
 {
-  if (!c->decomposes && o->name_key == OPN_LIFT_FRESH_COPY)
-    return false; /* torch.export keeps it */
+  if (!c->decomposes && (c->options->structure || o->name_key == OPN_LIFT_FRESH_COPY))
+    return false; /* Python computes no sizes so: torch.export keeps what it ran */
   return !(o->effects & (OP_WRITES | OP_RANDOM | OP_SIDE_EFFECT)) &&
          !schema_is_mutable(o->schema) && are_small(c, o, args);
 }

@@ -12,6 +12,8 @@
 #include "ops/call/shape.h"
 #include "ops/table/op_keys.h"
 
+#define ASSERT_METADATA "torch.ops.aten._assert_tensor_metadata.default"
+
 /* -- Memory ------------------------------------------------------------------------------------ */
 
 static void *keep_array(capture *c, size_t n, size_t item)
@@ -152,7 +154,10 @@ static const char *node_name(capture *c, const char *target)
     return name;
   if (strncmp(target, "torch.ops.aten.sym_", 19) == 0)
     return session_printf(c->s, "%.*s_%s", (int)(len - n - 1), name, last + 1);
-  return session_strndup(c->s, name, len - n - 1);
+  const size_t bare = len - n - 1;
+  const bool is_magic = bare > 4 && strncmp(name, "__", 2) == 0 && name[bare - 1] == '_' &&
+                        name[bare - 2] == '_';
+  return is_magic ? session_strndup(c->s, name + 2, bare - 4) : session_strndup(c->s, name, bare);
 }
 
 fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args)
@@ -649,8 +654,19 @@ static void cast_arguments(const capture *c, symshape_call *call)
         call->args[i].tensors[k].dtype = f->dtype;
 }
 
-static void apply_rule(capture *c, const op *o, const rush_value *args, symshape_call *call)
+const op *capture_rule_of(capture *c, const op *o)
 {
+  const str name = op_synonym_of(o);
+
+  if (op_has_shape(o) || c->decomposes || !name.len)
+    return op_has_shape(o) ? o : NULL;
+  const op *of = session_op_find(c->s, name, str_of(o->schema->overload));
+  return of && op_has_shape(of) && of->schema->n_args == o->schema->n_args ? of : NULL;
+}
+
+static void apply_rule(capture *c, const op *called, const rush_value *args, symshape_call *call)
+{
+  const op *o = capture_rule_of(c, called);
   const schema *sc = o->schema;
 
   *call = (symshape_call){.schema = sc};
@@ -925,19 +941,44 @@ static void describe_results(capture *c, const op *o, symshape_call *call)
   c->expected = NULL;
 }
 
+/* Record that x looks as it did when x.to(...) was captured, as torch.export does before each of
+ * them: what `to` returns, x or a copy, depends on it. */
+static void assert_metadata(capture *c, rush_value x)
+{
+  const fx_arg of = capture_arg(c, x, NULL);
+  const fx_node *last = c->g->last;
+  fx_named *named = keep_array(c, 3, sizeof *named);
+
+  if (last && strcmp(last->target, ASSERT_METADATA) == 0 && last->args[0].as.node == of.as.node)
+    return;
+  named[0] = (fx_named){
+    STR("dtype"),
+    {.kind = FX_DTYPE, .as.i = capture_tensor_of(c, x.as.tensor)->facts.dtype}};
+  named[1] = (fx_named){STR("device"), {.kind = FX_DEVICE, .n = 3, .as.text = "cpu"}};
+  named[2] = (fx_named){STR("layout"), {.kind = FX_LAYOUT}};
+  fx_node *n =
+    capture_named_node(c, ASSERT_METADATA, "_assert_tensor_metadata_default", &of, 1);
+  n->kwargs = named;
+  n->n_kwargs = 3;
+}
+
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const schema *sc = o->schema;
   recorded r = {.c = c, .o = o, .args = args};
+  const bool has_rule = capture_rule_of(c, o) != NULL;
 
-  if (!op_has_shape(o) && sc->n_returns && !is_described(c, o, args))
+  if (!has_rule && sc->n_returns && !is_described(c, o, args))
     capture_fail(c, "%s%s%s cannot be exported: it has no shape rule%s", sc->name,
                  *sc->overload ? "." : "", sc->overload,
                  sc->is_of_host ? " (no fake impl registered)" : "");
   for (uint32_t i = 0; i < sc->n_args; i++)
     if (sc->args[i].is_write && args[i].tag == RUSH_TAG_TENSOR && args[i].as.tensor)
       capture_check_write(c, o, capture_tensor_of(c, args[i].as.tensor));
-  if (op_has_shape(o))
+  if (!c->decomposes &&
+      (o->key == OPK_TO_DEVICE || o->key == OPK_TO_DTYPE || o->key == OPK_TO_DTYPE_LAYOUT))
+    assert_metadata(c, args[0]);
+  if (has_rule && sc->n_returns)
     apply_rule(c, o, args, &r.call);
   else
     describe_results(c, o, &r.call);

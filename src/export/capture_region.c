@@ -8,6 +8,7 @@
 #include "export/capture_int.h"
 
 #include "base/grow.h"
+#include "ops/call/lookup.h"
 
 static const char set_grad[] = "torch._C._set_grad_enabled";
 static const char enter_autocast[] = "torch.amp.autocast_mode._enter_autocast";
@@ -211,6 +212,25 @@ static void add_items(region *r, fx_node *call, fx_node *at)
     replace_inputs(r->c, n, by);
 }
 
+static bool has_effect(capture *c, const fx_node *n)
+{
+  const op *o =
+    n->op == FX_CALL_FUNCTION ? session_op_of_target(c->s, str_of(n->target)) : NULL;
+
+  return o && (schema_is_mutable(o->schema) || o->effects & (OP_SIDE_EFFECT | OP_RANDOM));
+}
+
+/* Remove the nodes of a region of which nothing is used; if they have effects they stay, in no
+ * region: PyTorch opens no program in which a region has no result. */
+static void drop_nodes(region *r)
+{
+  for (uint32_t i = 0; i < r->inside.n; i++)
+    if (has_effect(r->c, r->inside.v[i]))
+      return;
+  for (uint32_t i = 0; i < r->inside.n; i++)
+    fx_node_unlink(r->inside.v[i]);
+}
+
 /* Move the nodes of [first, end) into a graph, which `target` calls with `flags` first. */
 static void wrap_nodes(capture *c, fx_node *first, fx_node *end, const char *target,
                  const fx_arg *flags, uint32_t n_flags, const char *graph_name, const char *name)
@@ -229,6 +249,10 @@ static void wrap_nodes(capture *c, fx_node *first, fx_node *end, const char *tar
     fx_node_inputs(s, n, note_used, r);
   for (const fx_node *n = end; n; n = n->next)
     fx_node_inputs(s, n, note_result, r);
+  if (!r->results.n) {
+    drop_nodes(r);
+    return;
+  }
   add_placeholders(r, target[strlen(target) - 1] == 't');
   for (uint32_t i = 0; i < r->inside.n; i++) {
     move_node(s, r->inside.v[i], r->inner);
@@ -326,6 +350,7 @@ static void wrap_inside(capture *c, fx_graph *g, void (*wrap_graph)(capture *c, 
   wrap_graph(c, g);
   for (uint32_t i = 0; i < g->n_subgraphs; i++)
     wrap_inside(c, g->subgraphs[i].graph, wrap_graph);
+  fx_graph_count_users(c->s, g); /* numbers nodes anew: some were moved out */
   session_leave(c->s);
 }
 

@@ -405,7 +405,7 @@ static bool is_entered(capture *c, const op *o)
 {
   if (c->decomposes && capture_decomposes(c, o))
     return true;
-  return !op_has_shape(o) && o->family == FAMILY_COMPOSITE;
+  return !capture_rule_of(c, o) && o->family == FAMILY_COMPOSITE;
 }
 
 /* Return the arguments without symbolic bools, of which no operator on tensors takes any. */

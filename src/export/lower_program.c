@@ -43,6 +43,8 @@ static type *make_class(lowering *lo, const table *state, table *slots)
   cls->cls->is_module = true;
   for (uint32_t i = 0; i < state->n; i++) { /* everything that was saved is an attribute */
     const table_entry *e = &state->entries[i];
+    if (!e->value) /* removed */
+      continue;
     uint32_t slot =
       class_add_attr(lo->s, cls, session_strndup(lo->s, e->key.p, e->key.len),
                      type_simple(TYPE_TENSOR));
@@ -68,6 +70,8 @@ static rush_object *make_object(lowering *lo, const type *cls, const table *stat
   session_check(lo->s, object_new(lo->s->cx, cls, cls->cls->n_attrs, &o));
   session_defer_value(lo->s, value_heap_steal(RUSH_TAG_OBJECT, o));
   for (uint32_t i = 0; i < state->n; i++) {
+    if (!state->entries[i].value)
+      continue;
     uint32_t slot = (uint32_t)(uintptr_t)table_get(slots, state->entries[i].key) - 1;
     ASSERT(slot < o->n_slots, "every weight is an attribute");
     o->slots[slot] = value_retain(value_tensor_steal(state->entries[i].value));

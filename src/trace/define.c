@@ -31,17 +31,25 @@ static schema *schema_of(session *s, program *p, const char *name, const ir_grap
   return sc;
 }
 
-function *trace_function_steal(session *s, program *p, const type *self, const char *name,
-                               ir_graph *g)
+/* Define a function; `exact`: operators stay as they were called. */
+static function *define(session *s, program *p, const type *self, const char *name, ir_graph *g,
+                        bool exact)
 {
   session_defer(s, ir_graph_free_deferred, g);
   ir_check(s, g, name);
-  pass_normalize_ops(s, g);
+  if (!exact)
+    pass_normalize_ops(s, g);
   function *f = self ? class_add_method(s, self, name) : program_add_function(s, p, name);
   f->schema = schema_of(s, p, f->name, g, self != NULL);
   function_set_graph_steal(f, session_keep(s, g));
   atomic_store(&f->state, FUNCTION_COMPILED);
   return f;
+}
+
+function *trace_function_steal(session *s, program *p, const type *self, const char *name,
+                               ir_graph *g)
+{
+  return define(s, p, self, name, g, false);
 }
 
 /* Return a name that no method of the class, or (for a task) no function of the program has. */
@@ -94,7 +102,7 @@ function *recorder_define(session *s, recorder *r, const char *name)
     connect_calls(s, r, f);
     ir_graph *g = f->graph;
     f->graph = NULL;
-    f->made = trace_function_steal(s, r->p, f->self, f->name, g);
+    f->made = define(s, r->p, f->self, f->name, g, r->keeps_unused);
   }
   return r->functions[r->n_functions - 1].made;
 }

@@ -70,7 +70,8 @@ void recorder_open(session *s, recorder *r, const char *path);
 /* End it; returns the future of a task whose result is `result`, else 0. */
 traced recorder_close(session *s, recorder *r, traced result);
 
-/* Keep nodes whose results nothing uses. */
+/* Keep nodes whose results nothing uses, and operators as they were called: no synonym is replaced
+ * by the main one. */
 void recorder_keep_unused(recorder *r);
 /* Stop recording; the traced function returns `output`.  Return the number of functions: callees
  * come first, the traced function is the last. */

@@ -32,10 +32,7 @@ __all__ = ["LiveTracer", "recording"]
 _HIGHER_ORDER = os.path.join(os.path.dirname(torch.__file__), "_higher_order_ops")
 _MODULE_CALLS = {torch.nn.Module._call_impl.__code__, torch.nn.Module._slow_forward.__code__}
 _SIZED_BY_DATA = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
-_CONVERSIONS = (
-    "to", "cpu", "bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long",
-    "short",
-)  # fmt: skip
+_MASKS = (torch.bool, torch.uint8)
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _OUR_NAMESPACES = {
     "aten",
@@ -68,6 +65,13 @@ class LiveTracer(Tracer):
 
     # -- Operators
 
+    def recorded_name(self, known: torch_trace.Signature) -> str:
+        return known.full
+
+    def result_type(self, tensor: torch.Tensor) -> str | None:
+        """What results look like is captured, but for the casts of autocast."""
+        return self.type_of(tensor) if torch.is_autocast_enabled("cpu") else None
+
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         known = torch_trace.signature(func)
         name = known.name if known is not None else ""
@@ -83,13 +87,14 @@ class LiveTracer(Tracer):
         is_custom = known is not None and func.namespace not in _OUR_NAMESPACES
         if is_custom and known and any("Tensor" in kind.text for kind in known.results):
             self.describe(func, args, kwargs)
+        is_constant = bool(self.constants) and self.is_of_constants(func, args, kwargs)
         result = super().dispatched(func, args, kwargs)
         if known is None or not known.is_recorded:
             return result
         if self.is_sized(func, args, kwargs):
             self.mark(result)
-        if self.constants and isinstance(result, torch.Tensor):
-            self.mark_constant(func, args, kwargs, result)
+        if is_constant and isinstance(result, torch.Tensor) and result.numel() <= 1:
+            self.constants.add(self.value(result))
         return result
 
     def describe(self, func: Any, args: tuple, kwargs: dict) -> None:
@@ -112,16 +117,11 @@ class LiveTracer(Tracer):
         if context.n_made:
             self.sized[func] = True
 
-    def mark_constant(self, func: Any, args: tuple, kwargs: dict, result: torch.Tensor) -> None:
-        """Note that an operator on small constants makes one; forget it of what is written to."""
+    def is_of_constants(self, func: Any, args: tuple, kwargs: dict) -> bool:
+        """True if an operator's result is known, since its arguments are."""
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        found = self.find(result)
-        is_constant = bool(tensors) and all(map(self.is_constant, tensors))
         is_random = torch.Tag.nondeterministic_seeded in func.tags
-        if found is not None and is_constant and not is_random and result.numel() <= 1:
-            self.constants.add(found)
-        elif found is not None:
-            self.constants.discard(found)
+        return bool(tensors) and not is_random and all(map(self.is_constant, tensors))
 
     def lifted_constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """Record a tensor that the code makes of Python's numbers."""
@@ -160,6 +160,8 @@ class LiveTracer(Tracer):
         by_data = self.sized.get(func)
         if by_data is None:
             by_data = self.sized[func] = not _SIZED_BY_DATA.isdisjoint(getattr(func, "tags", ()))
+        if func is torch.ops.aten.index.Tensor:  # of indices only masks make sizes
+            by_data = any(t is not None and t.dtype in _MASKS for t in args[1])
         return (
             by_data or self.is_any_varying(args) or (bool(kwargs) and self.is_any_varying(kwargs))
         )
@@ -248,14 +250,6 @@ class LiveTracer(Tracer):
         kind = {bool: "bool", int: "int", float: "float"}[type(number)]
         value = self.one("aten::item", [self.value(tensor)], kind, location())
         return symbolic(self, value, number, has_data=True)
-
-    def assert_metadata(self, tensor: torch.Tensor) -> None:
-        with self.pause():
-            given = (None, None, tensor.dtype, tensor.device, tensor.layout)
-        if self.known(tensor):
-            with self.pause():
-                inputs = [self.value(tensor), *(self.recorder.constant(value) for value in given)]
-            self.recorder.add("aten::_assert_tensor_metadata", inputs, (), location())
 
     # -- Higher-order operators
 
@@ -529,18 +523,6 @@ def _creating(original: Any) -> Callable[..., Any]:
     return function
 
 
-def _converting(original: Any) -> Callable[..., Any]:
-    """x.to(), x.float(): torch.export asserts what x is."""
-
-    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        tracer = current()
-        if isinstance(tracer, LiveTracer) and not tracer.paused:
-            tracer.assert_metadata(self)
-        return original(self, *args, **kwargs)
-
-    return method
-
-
 def _setting_grad(original: Any) -> Callable[[bool], None]:
     def set_grad_enabled(mode: bool) -> None:
         tracer = current()
@@ -625,7 +607,6 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (tensor, name, _reading(getattr(tensor, name), name))
         for name in ("item", "__bool__", "__int__", "__float__", "__index__")
     ]
-    rows += [(tensor, name, _converting(getattr(tensor, name))) for name in _CONVERSIONS]
     return rows
 
 

@@ -136,6 +136,9 @@ class Number:
     def guard_or_true(self, file: str, line: int) -> bool:
         return True if self.has_data else self.guard_bool(file, line)
 
+    def statically_known_true(self, file: str, line: int) -> bool:
+        return False  # nothing is known of it without a condition
+
     def int_(self) -> int:
         return int(self.guard_int("", 0))
 

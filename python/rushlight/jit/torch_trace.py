@@ -223,10 +223,11 @@ class Signature:
     """The data of an operator's schema that the tracer needs, read once: each access crosses to
     C++."""
 
-    __slots__ = ("arguments", "is_recorded", "name", "results", "writes")
+    __slots__ = ("arguments", "full", "is_recorded", "name", "results", "writes")
 
     def __init__(self, schema: Any) -> None:
         self.name = schema.name
+        self.full = f"{schema.name}.{schema.overload_name}"  # "aten::relu." has no overload
         self.arguments = [
             (a.name, a.kwarg_only, a.default_value, Kind(a.type)) for a in schema.arguments
         ]
@@ -500,20 +501,29 @@ class Tracer:
             raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
         return self.recorder.constant(value, where)
 
+    def recorded_name(self, known: Signature) -> str:
+        """Return what the recorder is told of an operator; the overload follows from the inputs."""
+        return known.name
+
+    def result_type(self, tensor: torch.Tensor) -> str | None:
+        """Return the type of a result in the graph; None: that of the operator's schema."""
+        return self.type_of(tensor)
+
     def add(self, known: Signature, inputs: list[int], result: Any, where: str) -> None:
-        kinds, types, lists = known.results, [], []
+        kinds, lists = known.results, []
+        types: list[str | None] = []
         results = [result] if len(kinds) == 1 else list(result) if kinds else []
         for kind, value in zip(kinds, results, strict=True):
             if isinstance(value, torch.Tensor):
-                types.append(self.type_of(value))
+                types.append(self.result_type(value))
             elif isinstance(value, (list, tuple)):
                 types.append("Tensor[]" if kind.name != "ListType" else kind.inner.text + "[]")
             else:
                 types.append("Tensor" if kind.name == "OptionalType" else kind.text)
-        name = known.name
-        if name == "aten::convolution" and self.apart:  # what it calls; the rest is about cuDNN
+        name = self.recorded_name(known)
+        if name == "aten::convolution":  # what it calls; the rest is about cuDNN
             name = "aten::_convolution"
-            types = [types[0].replace("requires_grad=1", "requires_grad=0")]
+            types = [(types[0] or "").replace("requires_grad=1", "requires_grad=0")]
             inputs = inputs + [self.recorder.constant(flag) for flag in (False, False, True, True)]
         is_outplace = self.outplace and known.writes and name.endswith("_")
         if is_outplace and hasattr(torch.ops.aten, name[6:-1]):
@@ -526,7 +536,7 @@ class Tracer:
                 lists.append((output, value))
         for output, value in lists:
             unpacked = self.recorder.add(
-                "prim::ListUnpack", [output], tuple(self.type_of(t) for t in value)
+                "prim::ListUnpack", [output], tuple(map(self.result_type, value))
             )
             for one, t in zip(unpacked, value, strict=True):
                 self.bind(t, one)
