@@ -56,6 +56,7 @@ class LiveTracer(Tracer):
         super().__init__(type)
         self.is_draft = is_draft
         self.recorder.keep_unused()
+        self.is_custom = False  # the operator that is recorded is not PyTorch's
         self.varying: set[int] = set()  # values of which a size may vary
         self.sizes: dict[tuple[int, Any, int], Any] = {}
         self.sized: dict[Any, bool] = {}  # by operator: its results have sizes that data make
@@ -69,8 +70,10 @@ class LiveTracer(Tracer):
         return known.full
 
     def result_type(self, tensor: torch.Tensor) -> str | None:
-        """What results look like is captured, but for the casts of autocast."""
-        return self.type_of(tensor) if torch.is_autocast_enabled("cpu") else None
+        """What results look like is captured, but for casts of autocast and custom operators."""
+        if self.is_custom or torch.is_autocast_enabled("cpu"):
+            return self.type_of(tensor)
+        return None
 
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         known = torch_trace.signature(func)
@@ -88,6 +91,7 @@ class LiveTracer(Tracer):
         if is_custom and known and any("Tensor" in kind.text for kind in known.results):
             self.describe(func, args, kwargs)
         is_constant = bool(self.constants) and self.is_of_constants(func, args, kwargs)
+        self.is_custom = is_custom
         result = super().dispatched(func, args, kwargs)
         if known is None or not known.is_recorded:
             return result
