@@ -1,6 +1,6 @@
 """Models of other libraries, exported: does rushlight.export.export do as torch.export.export does?
 
-    python tests/zoo/export_zoo.py [NAME ...] [--jobs N] [--keep DIR] [--list]
+    python tests/zoo/export_zoo.py [NAME ...] [--jobs N] [--keep DIR] [--list] [--untimed]
 
 For each model of tests/zoo/models.py, with random weights: torch.export.export(strict=False) and
 rushlight.export.export of the same call.  The file that rushlight.export.save writes is opened by
@@ -17,6 +17,8 @@ model that torch.export.export itself refuses is named, and not counted.
 
 from __future__ import annotations
 
+import functools
+import io
 import pathlib
 import statistics
 import sys
@@ -108,7 +110,7 @@ def times(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: statistics.median(t) for name, t in taken.items()}
 
 
-def try_one(name: str, folder: pathlib.Path) -> dict[str, Any]:
+def try_one(name: str, folder: pathlib.Path, timed: bool = True) -> dict[str, Any]:
     """{"refused": PyTorch's reason} or {"error": ours} or {"difference": of operators, or None;
     "results": distance or what failed; "times"}."""
     import models
@@ -152,6 +154,8 @@ def try_one(name: str, folder: pathlib.Path) -> dict[str, Any]:
         answer["results"] = distance(want, call(opened.module()))
     except Exception as error:
         answer["results"] = first_line(error)
+    if not timed:
+        return answer
     forward = under_empty_mode(lambda: case.module(*case.args, **case.kwargs))
     try:
         forward()
@@ -187,8 +191,8 @@ def text_of(answer: dict[str, Any]) -> str:
             f"{floor * 1e3:.0f} ms: {theirs / ours:.1f} times faster, {ours / floor:.2f} of the "
             f"floor{'' if is_fast(taken) else ', SLOW'}"
         )
-    else:
-        parts.append(f"not timed: {answer.get('untimed')}")
+    elif "untimed" in answer:
+        parts.append(f"not timed: {answer['untimed']}")
     return "; ".join(parts)
 
 
@@ -255,11 +259,30 @@ def share(n: int, of: int) -> str:
     return f"{100 * n / of:.1f} %" if of else "none"
 
 
+def warm() -> None:
+    """Import what an export imports, once for all processes."""
+    import rushlight.export
+    import torch
+
+    torch.set_num_threads(1)  # before the forks: no other thread is there
+    call = torch.nn.Linear(2, 2), (torch.ones(1, 2),)
+    program = torch.export.export(*call)
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    torch.export.load(file)
+    rushlight.export.export(*call)
+
+
 def main() -> int:
-    o = walk.options(__doc__).parse_args()
+    p = walk.options(__doc__)
+    p.add_argument("--untimed", action="store_true", help="measure no times")
+    o = p.parse_args()
     names = walk.begin(o)
+    warm()
     counts = Counts()
-    for name, answer, took, folder in walk.answers(names, o, try_one):
+    one = functools.partial(try_one, timed=not o.untimed)
+    for name, answer, took, folder in walk.answers(names, o, one):
         good, text = counts.add(name, answer)
         print(f"{name:<48} {took:5.1f} s  {text}", flush=True)
         if not good:
