@@ -40,7 +40,7 @@ static bool is_taken(const finisher *w, uint32_t number)
 static void take_last(finisher *w, ir_value *v) { v->id = w->last++; }
 
 /* Set the name or number of this function's value to those that copying the flat one would have. */
-static void define(finisher *w, const ir_value *flat, bool is_named)
+static void define_flat(finisher *w, const ir_value *flat, bool is_named)
 {
   ir_value *v = w->now[flat->id];
   const char *name = is_named ? flat->name : NULL;
@@ -69,7 +69,7 @@ static void define_input(finisher *w, const ir_value *flat)
   if (!w->is_left[flat->id])
     return;
   w->is_left[flat->id] = false;
-  define(w, flat,
+  define_flat(w, flat,
          finish_info(w, flat)->attribute != NULL ||
            finish_is_inside(w, w->f->frame, finish_info(w, flat)->frame));
 }
@@ -121,7 +121,7 @@ static void copy_node(finisher *w, const ir_node *from)
   }
   for (uint32_t i = 0; i < from->n_outputs; i++) {
     map(w, from->outputs[i], ir_node_add_output(w->s, n, from->outputs[i]->type));
-    define(w, from->outputs[i], true);
+    define_flat(w, from->outputs[i], true);
   }
   for (uint32_t i = 0; i < from->n_inputs; i++)
     ir_node_set_input(n, i, use(w, ir_node_input(from, i)));
@@ -194,7 +194,7 @@ static void call_frame(finisher *w, uint32_t callee)
   ir_node *parts = ir_node_new(w->s, w->g, IR_TUPLE_UNPACK, &result, 1);
   for (uint32_t i = 0; i < out->n; i++) {
     map(w, out->v[i], ir_node_add_output(w->s, parts, out->v[i]->type));
-    define(w, out->v[i], true);
+    define_flat(w, out->v[i], true);
   }
   append(w, parts);
 }
@@ -280,7 +280,7 @@ static void add_inputs(finisher *w, const values *inputs)
   if (w->f->self) {
     const ir_value *self = w->scopes[w->f->frame].self;
     map(w, self, ir_block_add_input(w->s, b, self->type, NULL));
-    define(w, self, true);
+    define_flat(w, self, true);
   }
   for (uint32_t i = 0; i < inputs->n; i++) {
     map(w, inputs->v[i], ir_block_add_input(w->s, b, inputs->v[i]->type, NULL));
@@ -298,7 +298,7 @@ static void add_loads(finisher *w)
     ir_node *n = ir_node_new(w->s, w->g, IR_GET_ATTR, &owner, 1);
     ir_attr_set_string(w->s, n, "name", l->name);
     map(w, l->holder, ir_node_add_output(w->s, n, l->holder->type));
-    define(w, l->holder, true);
+    define_flat(w, l->holder, true);
     append(w, n);
   }
 }
