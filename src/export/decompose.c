@@ -669,9 +669,12 @@ static void set_calls(decomposition *d)
 
   p->calls = session_alloc_in(d->c->s, d->c->mem, ((size_t)p->n_calls + 1) * sizeof *p->calls);
   for (uint32_t i = 0; i < p->n_calls; i++) {
-    p->calls[i] = d->from->calls[i];
-    if (p->calls[i].n_inputs || p->calls[i].n_outputs)
-      p->calls[i] = (exported_call_entry){.fqn = p->calls[i].fqn};
+    exported_call_entry *e = &p->calls[i];
+
+    *e = d->from->calls[i];
+    if (*e->fqn && (e->n_inputs || e->n_outputs))
+      *e = (exported_call_entry){.fqn = e->fqn};
+    e->n_inputs = e->n_outputs = 0;
   }
 }
 
