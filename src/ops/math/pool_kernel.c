@@ -4,11 +4,16 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "rushlight/rushlight.h"
 
+#define FEW_TAPS 64 /* of a dimension: larger windows are computed one by one, with polls */
+
 #define T float
+#define WHERE int32_t
+#define MOST_LANES 16
 #define NAME(x) ISA_NAME(x##_f32)
 #define LOWEST (-INFINITY)
 #define IS_NAN(v) ((v) != (v))
@@ -17,6 +22,8 @@
 #include "ops/math/pool_kernel.inc"
 
 #define T double
+#define WHERE int64_t
+#define MOST_LANES 8
 #define NAME(x) ISA_NAME(x##_f64)
 #define LOWEST (-(double)INFINITY)
 #define IS_NAN(v) ((v) != (v))
