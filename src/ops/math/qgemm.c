@@ -129,6 +129,13 @@ static void fill_words(const job *j, int64_t row, int64_t n_rows, int32_t *words
   }
 }
 
+/* True if A's rows are words already, as the kernels read them. */
+static bool is_words(const job *j)
+{
+  return j->b->kernels->per_word == 4 && j->b->k % 4 == 0 && j->a_rs % 4 == 0 &&
+         (uintptr_t)j->a % 4 == 0;
+}
+
 static void run_task(const job *j, int64_t task, int32_t *words)
 {
   const qgemm_kernels *kern = j->b->kernels;
@@ -136,12 +143,19 @@ static void run_task(const job *j, int64_t task, int32_t *words)
                 first = task / j->n_row_blocks * j->panels_per_task;
   const int64_t n_rows = i64_min(ROWS, j->m - row),
                 end = i64_min(first + j->panels_per_task, j->b->n_panels);
-  fill_words(j, row, n_rows, words);
+  const int32_t *a = words;
+  int64_t a_rs = j->b->n_words;
+  if (is_words(j)) {
+    a_rs = j->a_rs / 4;
+    a = (const int32_t *)(const void *)j->a + row * a_rs;
+  } else {
+    fill_words(j, row, n_rows, words);
+  }
   for (int64_t p = first; p < end; p++)
     for (int64_t r = 0; r < n_rows; r += kern->mr) {
       const qgemm_tile t = {.n_words = j->b->n_words,
-                            .a = words + r * j->b->n_words,
-                            .a_rs = j->b->n_words,
+                            .a = a + r * a_rs,
+                            .a_rs = a_rs,
                             .b = j->b->words + p * j->b->n_words * kern->nr,
                             .c = j->c + (row + r) * j->c_rs + p * kern->nr,
                             .c_rs = j->c_rs,

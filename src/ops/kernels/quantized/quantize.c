@@ -88,14 +88,8 @@ static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scal
     for (int64_t i = 0; i < n; i++)
       y[i] = scale * (float)(int32_t)((uint32_t)((const int32_t *)(const void *)j->q)[at + i] -
                                       (uint32_t)zero_point);
-  else if (j->dtype == RUSH_QINT8)
-    for (int64_t i = 0; i < n; i++)
-      y[i] =
-        scale * (float)(int32_t)((uint32_t)((const int8_t *)j->q)[at + i] - (uint32_t)zero_point);
   else
-    for (int64_t i = 0; i < n; i++)
-      y[i] =
-        scale * (float)(int32_t)((uint32_t)((const uint8_t *)j->q)[at + i] - (uint32_t)zero_point);
+    j->kernels->reals(j->dtype == RUSH_QINT8, j->q + at, y, n, scale, zero_point);
 }
 
 /* Quantize with real zero points, which are added before rounding. */
@@ -238,15 +232,11 @@ rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src)
 
 /* -- Parameters -------------------------------------------------------------------------------- */
 
-void find_min_max(const float *x, int64_t n, float *lo, float *hi)
+void find_min_max(context *c, const float *x, int64_t n, float *lo, float *hi)
 {
-  float a = n ? x[0] : 0.0f, b = a;
-  for (int64_t i = 1; i < n; i++) {
-    a = x[i] < a ? x[i] : a;
-    b = x[i] > b ? x[i] : b;
-  }
-  *lo = a;
-  *hi = b;
+  *lo = *hi = 0.0f;
+  if (n > 0)
+    quantize_kernels_of(c)->range(x, n, lo, hi);
 }
 
 /* Smaller scales are cut off: requantization would lose bits. */

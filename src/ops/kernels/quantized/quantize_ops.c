@@ -108,7 +108,7 @@ static rush_status min_max_of(call_ctx *cx, rush_tensor *t, float *lo, float *hi
 {
   rush_tensor *x = NULL;
   TRY(tensor_to_dtype(cx, t, RUSH_FLOAT32, &x));
-  find_min_max(x->data, x->n_elems, lo, hi);
+  find_min_max(cx->ctx, x->data, x->n_elems, lo, hi);
   tensor_release(x);
   return RUSH_OK;
 }

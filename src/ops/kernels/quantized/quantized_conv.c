@@ -482,46 +482,102 @@ static void run_chunks(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, buf, n_bytes);
 }
 
-/* Convolve one filter per channel: sums run over channels, position by position.  Zero points are
- * subtracted at once. */
+/* -- Depthwise --------------------------------------------------------------------------------- */
+
+typedef struct depth_work { /* of a task */
+  const uint8_t **from;  /* each tap's input, of a result pixel */
+  uint8_t *border;       /* a pixel of zero points */
+  int32_t *acc;
+} depth_work;
+
+/* Find the taps' input for a result pixel; what is outside reads as the zero point. */
+static void find_taps(const conv_call *c, const place *at, depth_work *w)
+{
+  const conv_packed *p = c->p;
+  int64_t k[3] = {0, 0, 0};
+  for (int64_t t = 0; t < n_taps(p); t++, next_tap(p, k)) {
+    const uint8_t *x = pixel_at(c, at, k);
+    w->from[t] = x ? x : w->border;
+  }
+}
+
+/* True if the windows of result pixels at and at + 1 are inside in all dimensions. */
+static bool moves_on(const conv_call *c, const place *at)
+{
+  const conv_packed *p = c->p;
+  bool inside = true;
+  for (int d = 0; d < 3 && inside; d++) {
+    const int64_t first = at->o[d] * p->stride[d] - p->pad[d],
+                  last = first + (p->kernel[d] - 1) * p->dilation[d] + (d == 2 ? p->stride[2] : 0);
+    inside = first >= 0 && last < c->in[d];
+  }
+  return inside;
+}
+
+/* Sums of one pixel where weights have zero points. */
+static void sum_with_zeros(const conv_call *c, const depth_work *w)
+{
+  const conv_packed *p = c->p;
+  const weight_params *params = &p->params;
+  memset(w->acc, 0, (size_t)p->out_ch * sizeof *w->acc);
+  for (int64_t t = 0; t < n_taps(p); t++)
+    for (int64_t ch = 0; ch < p->out_ch; ch++)
+      w->acc[ch] += (w->from[t][ch] - c->a_zero) *
+                    (p->taps[t * p->out_ch + ch] - params->zeros[params->n == 1 ? 0 : ch]);
+}
+
+static void run_depth_pixels(const conv_job *j, const requant *r, depth_work *w, int64_t begin,
+                             int64_t end)
+{
+  const conv_call *c = j->c;
+  const conv_packed *p = c->p;
+  const int64_t taps = n_taps(p), step = p->stride[2] * p->in_ch;
+  place at = place_of_pixel(c, begin / j->n_pixels, begin % j->n_pixels);
+  bool goes_on = false;
+  for (int64_t i = begin; i < end; i++) {
+    if (!goes_on)
+      find_taps(c, &at, w);
+    if (j->table.factor)
+      j->kernels->taps(p->out_ch, taps, w->from, p->taps, w->acc);
+    else
+      sum_with_zeros(c, w);
+    finish_pixel(j, r, w->acc, 0, i);
+    goes_on = at.o[2] + 1 < c->out[2] && moves_on(c, &at);
+    for (int64_t t = 0; goes_on && t < taps; t++)
+      w->from[t] += step;
+    if (++at.o[2] == c->out[2])
+      at = place_of_pixel(c, (i + 1) / j->n_pixels, (i + 1) % j->n_pixels);
+  }
+}
+
+/* Convolve one filter per channel: sums run over channels, all taps at once. */
 static void run_depthwise(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
   const conv_call *c = j->c;
   const conv_packed *p = c->p;
-  const int64_t n_ch = p->out_ch, taps = n_taps(p);
-  const size_t n_bytes = (size_t)n_ch * 2 * sizeof(int32_t);
-  int32_t *acc = mem_alloc_data(j->cx->ctx, n_bytes), *none = acc + n_ch;
-  if (!acc) {
+  const size_t n_ch = (size_t)p->out_ch, from_bytes = (size_t)n_taps(p) * sizeof(uint8_t *),
+               n_bytes = from_bytes + n_ch * (2 * sizeof(int32_t) + 1);
+  char *room = mem_alloc_data(j->cx->ctx, n_bytes);
+  if (!room) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  memset(none, 0, (size_t)n_ch * sizeof *none);
-  conv_call plain = *c;
-  weight_params w = p->params;
-  w.any_zero = false;
-  requant r = requant_of(&plain, 0, n_ch, taps, none);
-  r.w = &w;
-  for (int64_t i = begin; i < end; i++) {
-    const place at = place_of_pixel(c, i / j->n_pixels, i % j->n_pixels);
-    int64_t k[3] = {0, 0, 0};
-    memset(acc, 0, (size_t)n_ch * sizeof *acc);
-    for (int64_t t = 0; t < taps; t++, next_tap(p, k)) {
-      const uint8_t *x = pixel_at(c, &at, k);
-      const int8_t *tap = p->taps + t * n_ch;
-      if (x && !p->params.any_zero)
-        j->kernels->tap(n_ch, x, c->a_zero, tap, acc);
-      else if (x && w.n == 1)
-        for (int64_t ch = 0; ch < n_ch; ch++)
-          acc[ch] += (x[ch] - c->a_zero) * (tap[ch] - w.zeros[0]);
-      else if (x)
-        for (int64_t ch = 0; ch < n_ch; ch++)
-          acc[ch] += (x[ch] - c->a_zero) * (tap[ch] - w.zeros[ch]);
-    }
-    finish_pixel(j, &r, acc, 0, i);
-  }
-  mem_free_data(j->cx->ctx, acc, n_bytes);
+  depth_work w = {.from = (const uint8_t **)(void *)room,
+                  .acc = (int32_t *)(void *)(room + from_bytes)};
+  int32_t *none = w.acc + n_ch;
+  w.border = (uint8_t *)(none + n_ch);
+  memset(none, 0, n_ch * sizeof *none);
+  memset(w.border, c->a_zero, n_ch);
+  weight_params params = p->params;
+  params.any_zero = false;
+  requant r = requant_of(c, 0, p->out_ch, n_taps(p), none);
+  r.w = &params;
+  run_depth_pixels(j, &r, &w, begin, end);
+  mem_free_data(j->cx->ctx, room, n_bytes);
 }
+
+/* -- Transposed -------------------------------------------------------------------------------- */
 
 /* Find input positions that reach result pixel `o` through kernel position k: one, or none. */
 static bool tap_position(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n,
@@ -591,6 +647,9 @@ static rush_status make_table(call_ctx *cx, conv_job *j)
   for (int64_t i = 0; p->packed && i < p->out_ch; i++)
     j->table.less[i] =
       (int32_t)((uint32_t)j->c->a_zero * (uint32_t)qgemm_column_sums(p->packed[i / per])[i % per]);
+  for (int64_t i = 0; is_depthwise(p) && !p->transpose && i < p->out_ch * n_taps(p); i++)
+    j->table.less[i % p->out_ch] = (int32_t)((uint32_t)j->table.less[i % p->out_ch] +
+                                             (uint32_t)(j->c->a_zero * p->taps[i]));
   return RUSH_OK;
 }
 
