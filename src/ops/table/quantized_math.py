@@ -147,14 +147,12 @@ through_real("group_norm",
 through_real("instance_norm",
              f"input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
              "torch.instance_norm(x, weight, bias, None, None, True, 0.0, eps, False)")
-through_real("max_pool1d",
-             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: "
-             "List[int], ceil_mode: bool",
-             "torch.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
-through_real("max_pool2d",
-             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: "
-             "List[int], ceil_mode: bool",
-             "torch.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
+for n in "1d", "2d":
+    quant(f"quantized::max_pool{n}", f"""
+def f(qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int],
+      dilation: List[int], ceil_mode: bool) -> Tensor:
+    return torch.max_pool{n}(qx, kernel_size, stride, padding, dilation, ceil_mode)
+""")
 quant("quantized::dropout", """
 def f(self: Tensor, output_scale: float, output_zero_point: int, p: number,
       training: bool) -> Tensor:

@@ -394,6 +394,37 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
   return RUSH_OK;
 }
 
+/* Run a call whose only tensor is the first argument, and whose result has elements of it: on the
+ * bytes, which are in the order of the numbers. */
+static rush_status call_on_bytes(const rush_call *c, const quantizer *q,
+                                 rush_status (*dispatch)(rush_call *c))
+{
+  rush_value args[MAX_ARGS];
+  rush_tensor *t = c->args[0].as.tensor, *bytes = NULL;
+  const int16_t dtype = t->dtype;
+  rush_call plain = *c;
+  TRY(tensor_alias(c->cx, t, &bytes));
+  bytes->dtype = dtype == RUSH_QUINT8 ? RUSH_UINT8 : RUSH_INT8;
+  tensor_drop_quantizer(bytes);
+  memcpy(args, c->args, c->n_args * sizeof *args);
+  args[0] = value_tensor_steal(bytes);
+  plain.args = args;
+  plain.last_use = 0;
+  rush_status st = dispatch(&plain);
+  tensor_release(bytes);
+  TRY(st);
+  rush_tensor *made = c->results[0].as.tensor;
+  made->dtype = dtype;
+  return tensor_set_quantizer(c->cx, made, q);
+}
+
+static bool runs_on_bytes(const rush_call *c)
+{
+  const rush_tensor *t = c->args[0].tag == RUSH_TAG_TENSOR ? c->args[0].as.tensor : NULL;
+  return c->op->effects & OP_Q_ORDER && c->n_results == 1 && t &&
+         (t->dtype == RUSH_QUINT8 || t->dtype == RUSH_QINT8);
+}
+
 /* Return the parameters: the first argument's, unless the operator has a result range of its
  * own. */
 static quantizer result_params(const op *o, int dtype, const quantizer *first)
@@ -427,6 +458,8 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
     return refuse_quantized(c, "quantized tensors");
   if (takes_sparse(c))
     return refuse_quantized(c, "quantized and sparse tensors in one call");
+  if (runs_on_bytes(c))
+    return call_on_bytes(c, q, dispatch);
   uint32_t n = 0;
   rush_status st = RUSH_OK;
   const bool unit = c->op->effects & OP_Q_SCALES;
