@@ -12,6 +12,7 @@
 #define FEW_TAPS 64 /* of a dimension: larger windows are computed one by one, with polls */
 
 #define T float
+#define WITH_LAST /* kernels for channels-last images: float32 and bytes */
 #define WHERE int32_t
 #define MOST_LANES 16
 #define NAME(x) ISA_NAME(x##_f32)
@@ -63,6 +64,7 @@
 #include "ops/math/pool_kernel.inc"
 
 #define T int8_t
+#define WITH_LAST
 #define NAME(x) ISA_NAME(x##_i8)
 #define LOWEST INT8_MIN
 #define IS_NAN(v) 0
@@ -71,6 +73,7 @@
 #include "ops/math/pool_kernel.inc"
 
 #define T uint8_t
+#define WITH_LAST
 #define NAME(x) ISA_NAME(x##_u8)
 #define LOWEST 0
 #define IS_NAN(v) 0

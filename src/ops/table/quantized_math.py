@@ -10,12 +10,11 @@ def quant(name, body, **more):
 STEPS = """
     if {q}.dtype == torch.qint32:
         return torch.quantize_per_tensor(y, {scale}, {zero_point}, {q}.dtype)
-    low = -128 if {q}.dtype == torch.qint8 else 0
-    i = torch.clamp(torch.round(y * torch.reciprocal(torch.tensor({scale}, dtype=torch.float))) +
-                    {zero_point}, low, low + 255)
-    return torch._make_per_tensor_quantized_tensor(i.to(torch.int8 if {q}.dtype == torch.qint8 else
-        torch.uint8), {scale}, {zero_point})
+    return ops.rushlight._quantize_steps(y, {scale}, {zero_point}, {q}.dtype)
 """
+op("rushlight::_quantize_steps", family="quantized", kernel="kernel__quantize_steps",
+   schema="rushlight::_quantize_steps(Tensor self, float scale, int zero_point, ScalarType dtype) "
+   "-> Tensor")
 
 
 def binary(name, text, relu):

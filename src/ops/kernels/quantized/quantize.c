@@ -189,8 +189,7 @@ rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quant
   return quantize_as(cx, t, dtype, q, fused ? QUANT_FUSED : QUANT_ADDED, out);
 }
 
-/* Quantize with the rounding of arithmetic on quantized tensors. */
-static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                               rush_tensor **out)
 {
   return quantize_as(cx, t, dtype, q, QUANT_ROUNDED, out);
@@ -387,7 +386,7 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
       continue;
     if (tensor_sparse(t))
       return refuse_quantized(c, "quantized tensors where the result is sparse");
-    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : requantize(c->cx, t, dtype, q, &made));
+    TRY((unit ? round_steps : tensor_requantize)(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
   }

@@ -37,6 +37,9 @@ static inline int32_t quantize_value(quant_rounding how, float x, float inv_scal
 /* Quantize a float tensor to `dtype` with q's parameters; strides are kept. */
 rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                             rush_tensor **out) RUSH_CHECKED;
+/* The same with the rounding of arithmetic on quantized tensors. */
+rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                              rush_tensor **out) RUSH_CHECKED;
 /* Convert to float32; strides are kept. */
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* Make an uninitialised tensor with q's parameters (copied). */
