@@ -2,10 +2,10 @@
 
     python tests/python/export_walk.py CORPUS [--only PATTERN] [--verbose]
 
-The first call of `forward` that returns is exported by rushlight (rushlight.export.export), written,
-loaded by PyTorch (torch.export.load) and called there: its results must be those of the archive
-under PyTorch. The same call goes through PyTorch's TS2EPConverter: what that converts is counted
-apart, and whether PyTorch can write and load what it converted itself.
+The first call of `forward` that returns is exported by rushlight (rushlight.export.export),
+written, loaded by PyTorch (torch.export.load) and called there: its results must be those of the
+archive under PyTorch. The same call goes through PyTorch's TS2EPConverter: what that converts is
+counted apart, and whether PyTorch can write and load what it converted itself.
 
 Then every tensor argument whose first size is that of the first one gets a batch that varies
 (Dim("batch", 1, 64)). Where the archive runs with all of SIZES under PyTorch, the exported program,
@@ -109,7 +109,7 @@ def by_us(path: pathlib.Path, call: Call, shapes: Any, file: pathlib.Path) -> An
 
 
 def by_torch(path: pathlib.Path, call: Call, file: pathlib.Path) -> str:
-    """Return why PyTorch cannot convert it; otherwise "", or "!" and why its own file is refused."""
+    """Return why PyTorch cannot convert it; otherwise "", or "!" and why not its own file."""
     args, named = given(call)
     seed(call)
     try:
@@ -269,8 +269,8 @@ class Walk:
         )
         print(f"it refuses {n['not taken']}: {n['not taken, ours']} exported by us, same results")
         print(
-            f"a batch that varies, sizes {SIZES}: {n['right'] + n['refused'] + n['wrong']} programs "
-            f"have one: {n['right']} right, {n['refused']} refused, {n['wrong']} wrong; "
+            f"a batch that varies, sizes {SIZES}: {n['right'] + n['refused'] + n['wrong']} "
+            f"programs have one: {n['right']} right, {n['refused']} refused, {n['wrong']} wrong; "
             f"{n['no batch']} have none"
         )
 

@@ -300,7 +300,7 @@ FAULTS = (
         "src/ops/call/call.c",
         "!(c->last_use >> i & 1) || c->cx->no_reuse",
         "!(c->last_use >> (i ? i - 1 : i) & 1) || c->cx->no_reuse",
-        OPERATORS,
+        "unit api/backend_table",
     ),
     Fault(
         "unchecked attribute",
