@@ -151,11 +151,11 @@ def batch_of(call: Call) -> int:
 
 
 def resized(value: Any, batch: int, n: int) -> Any:
-    """With n rows instead of a batch: the same ones again."""
+    """With n rows instead of a batch: the last one again, so that offsets still ascend."""
     if isinstance(value, torch.Tensor):
         if not is_plain(value) or value.size(0) != batch:
             return value
-        return value.detach()[torch.arange(n) % batch].clone()
+        return value.detach()[torch.arange(n).clamp(max=batch - 1)].clone()
     if isinstance(value, dict):
         return {k: resized(v, batch, n) for k, v in value.items()}
     if type(value) in (list, tuple):
