@@ -708,6 +708,8 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   c->found = session_array(s, int64_t, (size_t)c->options->n_dims + 1);
   session_table_init(s, &c->tensors);
   session_table_init(s, &c->paths);
+  session_table_init(s, &c->classes);
+  session_table_init(s, &c->calls);
   session_table_init(s, &c->fields);
   session_table_init(s, &c->copies);
   session_table_init(s, &c->homes);
@@ -716,6 +718,9 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   session_table_init(s, &c->attributes);
   c->number_nodes = session_new(s, table);
   session_table_init(s, c->number_nodes);
+  for (size_t i = 0; options && options->structure && i < options->structure->n_classes; i++)
+    session_table_put(s, &c->classes, str_of(options->structure->classes[2 * i]),
+                      (void *)(uintptr_t)options->structure->classes[2 * i + 1]);
   for (uint32_t i = 0; options && options->structure && i < options->n_dims; i++)
     if (options->dims[i].dim >= 0) { /* in PyTorch a node that nothing uses has that name */
       (void)fx_names_make(s, &c->g->names, STR("sym_size_int"));
@@ -730,7 +735,9 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
   capture *c = capture_new(s, options, state);
   exported_call_entry root = {.fqn = "", .has_signature = true};
   const bool has_self = function_takes_self(f) && n_args;
-  capture_module module = {.path = "", .class_name = has_self ? f->self->name : ""};
+  const char *class_name = table_get(&c->classes, str_of(""));
+  capture_module module = {.path = "",
+                           .class_name = class_name ? class_name : has_self ? f->self->name : ""};
 
   if (has_self) {
     add_module(c, args[0].as.object, "", PASS_PARAMETERS);

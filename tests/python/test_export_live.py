@@ -47,6 +47,28 @@ def reloaded(program: Any, folder: pathlib.Path) -> Any:
     return torch.export.load(str(path))
 
 
+def test_metadata_are_torch_exports() -> None:
+    class Stack(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mixed = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+        def forward(self, x: Any) -> Any:
+            y = self.mixed(x) + x.shape[0]
+            return self.mixed[1](y)
+
+    args, keys = (torch.randn(3, 4),), ("stack_trace", "nn_module_stack")
+    made = export(Stack(), args, dynamic_shapes=({0: Dim.AUTO},))
+    want = torch.export.export(Stack(), args, dynamic_shapes=({0: torch.export.Dim.AUTO},))
+
+    def rows(program: Any) -> list[Any]:
+        nodes = [n for n in program.graph.nodes if n.op == "call_function"]
+        return [(n.name, *(n.meta.get(k) for k in keys)) for n in nodes if "size" not in n.name]
+
+    assert rows(made) == rows(want)
+    assert str(made) == str(want)
+
+
 def test_the_graph_and_the_results_are_torch_exports(tmp_path: pathlib.Path) -> None:
     module, args = Mixed().eval(), (torch.randn(5, 4), torch.randn(5, 6))
     before = {k: v.clone() for k, v in module.state_dict().items()}

@@ -495,6 +495,13 @@ def _temporary(mod: torch.nn.Module) -> list[str]:
     ]
 
 
+def _classes(mod: torch.nn.Module) -> list[str]:
+    """Return the path of each module, followed by its class."""
+    modules = mod.named_modules(remove_duplicate=False)
+    pairs = ((path, f"{type(m).__module__}.{type(m).__qualname__}") for path, m in modules)
+    return [text for pair in pairs for text in pair]
+
+
 def export_live(
     mod: torch.nn.Module,
     args: tuple[Any, ...],
@@ -522,6 +529,7 @@ def export_live(
         names,
         arguments.texts(),
         _temporary(mod),
+        _classes(mod),
         *_samples(args, kwargs),
     )
     made, report = _rushlight.export_call(

@@ -66,6 +66,10 @@ class LiveTracer(Tracer):
 
     # -- Operators
 
+    def quotes(self, code: Any) -> bool:
+        """The frames of which torch.export keeps the lines."""
+        return code.co_name == "forward" or code.co_filename == torch.__file__
+
     def recorded_name(self, known: torch_trace.Signature) -> str:
         return known.full
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import linecache
 import os
 import sys
 import warnings
@@ -32,7 +33,7 @@ from torch.jit._trace import TracerWarning
 from .. import _rushlight
 from .entry import entry
 from .python_calls import caller
-from .trace_state import current
+from .trace_state import current, here
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
@@ -501,6 +502,10 @@ class Tracer:
             raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
         return self.recorder.constant(value, where)
 
+    def quotes(self, code: Any) -> bool:
+        """True for a frame whose line's text is to be recorded, too."""
+        return False
+
     def recorded_name(self, known: Signature) -> str:
         """Return what the recorder is told of an operator; the overload follows from the inputs."""
         return known.name
@@ -931,7 +936,7 @@ known_lines: dict[tuple[int, int], tuple[str, Any]] = {}
 def location() -> str:
     """Return the place of that frame and its callers, "file.py(12): function", without ours."""
     frame, lines = innermost(), []
-    tracer = current()
+    tracer = here.tracer  # also while it is paused
     unseen = (PACKAGE,) if tracer is None or tracer.apart else (PACKAGE, *UNSEEN)
     while frame is not None:
         code = frame.f_code
@@ -939,7 +944,12 @@ def location() -> str:
         known = known_lines.get(at)
         if known is None:
             is_ours = code.co_filename.startswith(unseen)
-            line = "" if is_ours else f"{code.co_filename}({frame.f_lineno}): {code.co_name}\n"
+            line = f"{code.co_filename}({frame.f_lineno}): {code.co_name}\n"
+            if tracer is not None and tracer.quotes(code):
+                text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+                line += f"    {text}\n"
+            elif is_ours:
+                line = ""
             known = known_lines[at] = line, code
         lines.append(known[0])
         frame = frame.f_back
