@@ -42,20 +42,44 @@ typedef struct decomposition {
   uint32_t n_assumed; /* guards that are the program's own, or were looked at */
 } decomposition;
 
-/* One text, "\naten::a\naten::b\n": an array of pointers would cost a relocation for each. */
-static const char decomposed_operators[] = "\n"
+/* One text each, "\naten::a\naten::b\n": an array of pointers would cost a relocation for each. */
+static const char operators_of_the_table[] = "\n"
 #define DECOMPOSED(name) name "\n"
+#define DECOMPOSED_ALWAYS(name)
 #include "export/decomposed.def"
 #undef DECOMPOSED
+#undef DECOMPOSED_ALWAYS
   ;
+static const char operators_always_decomposed[] = "\n"
+#define DECOMPOSED(name)
+#define DECOMPOSED_ALWAYS(name) name "\n"
+#include "export/decomposed.def"
+#undef DECOMPOSED
+#undef DECOMPOSED_ALWAYS
+  ;
+
+const char *decompose_operators(void) { return operators_of_the_table; }
 
 bool capture_decomposes(capture *c, const op *o)
 {
   const schema *sc = o->schema;
-  const char *dot = *sc->overload ? "." : "";
+  const char *line =
+    session_printf(c->s, "\n%s%s%s\n", sc->name, *sc->overload ? "." : "", sc->overload);
 
-  return strstr(decomposed_operators,
-                session_printf(c->s, "\n%s%s%s\n", sc->name, dot, sc->overload)) != NULL;
+  if (strstr(operators_always_decomposed, line))
+    return true;
+  if (c->decomposed && !table_get(c->decomposed, (str){line + 1, strlen(line) - 2}))
+    return false;
+  return strstr(operators_of_the_table, line) != NULL;
+}
+
+/* Note the operators of a table in place of the default one. */
+static void note_table(capture *c, const decompose_table *ops)
+{
+  c->decomposed = session_new(c->s, table);
+  session_table_init(c->s, c->decomposed);
+  for (size_t i = 0; i < ops->n_ops; i++)
+    session_table_put(c->s, c->decomposed, str_of(ops->ops[i]), c);
 }
 
 /* -- Symbolic numbers -------------------------------------------------------------------------- */
@@ -758,7 +782,8 @@ static void assume_guards(decomposition *d)
   d->n_assumed = d->c->env->n_guards;
 }
 
-exported_program *decompose_program(session *s, const exported_program *from)
+exported_program *decompose_program(session *s, const exported_program *from,
+                                    const decompose_table *ops)
 {
   decomposition *d = session_new(s, decomposition);
 
@@ -766,6 +791,8 @@ exported_program *decompose_program(session *s, const exported_program *from)
   session_table_init(s, &d->symbols);
   session_table_init(s, &d->hints);
   d->c->decomposes = true;
+  if (ops)
+    note_table(d->c, ops);
   describe_program(d);
   note_hints(d);
   d->has_writes = has_writes(s, from->graph);
