@@ -282,6 +282,7 @@ static void put_first(capture *c, fx_node *n, uint32_t symbol)
     if (at != n && at->op == FX_CALL_FUNCTION && c->symbols[i].hoisted == at)
       at = at->next;
   c->symbols[symbol].hoisted = n;
+  n->metadata = STR("{}"); /* it has no place in the author's code */
   if (at && at != n)
     fx_node_move_before(n, at);
 }
