@@ -89,6 +89,8 @@ static symshape_facts with_first(capture *c, const symshape_facts *row, symint n
  * bind_parameter makes. */
 static rush_value new_parameter(capture *c, rush_value like, bool is_row)
 {
+  if (capture_form(like) == FORM_INT && !is_row)
+    return capture_int(c, sym_fresh(c->env, SYM_NEG_INF, SYM_INF));
   if (like.tag != RUSH_TAG_TENSOR || !like.as.tensor)
     capture_fail(c, "a higher-order operator passes a value that is no tensor to its function");
   capture_tensor *t = capture_tensor_of(c, like.as.tensor);
@@ -119,6 +121,10 @@ void capture_bind_int(capture *c, capture_branch *b, symint e, const char *name)
 
 void capture_bind_parameter(capture *c, capture_branch *b, rush_value parameter, const char *name)
 {
+  if (capture_form(parameter) == FORM_INT) {
+    capture_bind_int(c, b, capture_symint(parameter, c->env), name);
+    return;
+  }
   capture_tensor *t = capture_tensor_of(c, parameter.as.tensor);
   fx_node *n = fx_node_new(c->s, b->g, FX_PLACEHOLDER, name, name);
 
@@ -135,12 +141,13 @@ typedef struct result { /* of a closure: tensors and ints */
   uint32_t n;
 } result;
 
-static result result_of(capture *c, rush_value v)
+static result result_of(capture *c, rush_value v, bool is_test)
 {
   const rush_tuple *t = v.tag == RUSH_TAG_TUPLE ? v.as.tuple : NULL;
 
   for (size_t i = 0; t && i < t->n; i++)
-    if (capture_form(t->items[i]) != FORM_TENSOR && capture_form(t->items[i]) != FORM_INT)
+    if (capture_form(t->items[i]) != FORM_TENSOR && capture_form(t->items[i]) != FORM_INT &&
+        !(is_test && capture_form(t->items[i]) == FORM_BOOL))
       capture_fail(c, "a function of a higher-order operator returns a value that is no tensor and "
                       "no int");
   if (!t)
@@ -153,7 +160,7 @@ static result call_inside(capture *c, capture_branch *b, rush_value fn, bool is_
 {
   const closure *f = closure_in(c, fn);
   const capture_graph before = capture_branch_enter(c, b);
-  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args));
+  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args), is_test);
 
   capture_leave(c, before);
   if (is_test && r.n != 1)
@@ -372,12 +379,66 @@ static void expect(capture *c, rush_value fn)
   const capture_graph before = capture_branch_enter(c, capture_branch_open(c));
 
   c->is_scratch = true;
-  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args));
+  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args), false);
   c->is_scratch = was;
   capture_leave(c, before);
   c->expected = r.items;
   c->n_expected = r.n;
 }
+
+/* -- torch.vmap -------------------------------------------------------------------------------- */
+
+/* Move a dimension of what facts describe to the front (or, with `back`, from there to `dim`). */
+static symshape_facts with_dim_moved(capture *c, const symshape_facts *of, int dim, bool back)
+{
+  symshape_facts f = *of;
+
+  f.sizes = session_array(c->s, symint, 2 * (size_t)f.n_dims + 1);
+  f.strides = f.sizes + f.n_dims;
+  for (int i = 0; i < f.n_dims; i++) {
+    const int at = i == 0 ? dim : i <= dim ? i - 1 : i; /* where the front's i is in the other */
+    f.sizes[back ? at : i] = of->sizes[back ? i : at];
+    f.strides[back ? at : i] = of->strides[back ? i : at];
+  }
+  return f;
+}
+
+/* Return a dimension among an operator's arguments; `n`: how many there are. */
+static int dim_in(capture *c, rush_value v, int n)
+{
+  if (v.tag != RUSH_TAG_INT || v.as.i < 0 || v.as.i >= n)
+    capture_fail(c, "torch.vmap over a dimension that the tensor does not have");
+  return (int)v.as.i;
+}
+
+/* A call of torch._functorch.predispatch: nodes between them see one sample of a batch. */
+static void map_samples(capture *c, const ir_node *n, const rush_value *in, rush_value *out)
+{
+  const char *name = ir_node_kind_name(n);
+  const bool enters = strcmp(name, "_add_batch_dim") == 0;
+  fx_arg args[4];
+  symshape_facts f;
+
+  for (uint32_t i = 0; i < n->n_inputs && i < 4; i++)
+    args[i] = capture_arg(c, in[i], NULL);
+  fx_node *made = capture_named_node(
+    c, session_printf(c->s, "torch._functorch.predispatch.%s", name), name, args, n->n_inputs);
+  made->returns_none = !n->n_outputs;
+  if (!n->n_outputs)
+    return;
+  const capture_tensor *t = capture_tensor_of(c, in[0].as.tensor);
+  if (enters) {
+    f = with_dim_moved(c, &t->facts, dim_in(c, in[1], t->facts.n_dims), false);
+    f = without_first(c, &f);
+  } else {
+    f = with_first(c, &t->facts, capture_symint(in[2], c->env));
+    f = with_dim_moved(c, &f, dim_in(c, in[3], f.n_dims), true);
+  }
+  out[0] = capture_tensor_new(c, made, &f, t->requires_grad);
+  made->val = capture_val(c, &f, t->requires_grad);
+}
+
+/* -- Regions and others ------------------------------------------------------------------------ */
 
 /* autocast: (device, dtype, enabled, cache) at the begin of a region, () at its end */
 static void mark_autocast(capture *c, const ir_node *n, const rush_value *in)
@@ -409,6 +470,11 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
     mark_autocast(c, n, in);
   else if (strcmp(name, "cond") == 0)
     higher_cond(c, n, in, out);
+  else if (strstr(name, "_batch_dim") || strncmp(name, "_vmap_", 6) == 0 ||
+           strcmp(name, "lazy_load_decompositions") == 0)
+    map_samples(c, n, in, out);
+  else if (strcmp(name, "module_inputs") == 0 || strcmp(name, "module_outputs") == 0)
+    capture_keep_call(c, in, n->n_inputs, name[7] == 'i');
   else if (strcmp(name, "while_loop") == 0)
     higher_while(c, n, in, out);
   else if (strcmp(name, "scan") == 0 || strcmp(name, "map") == 0)

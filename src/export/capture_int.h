@@ -127,6 +127,7 @@ typedef struct capture {
   table tensors;        /* identity -> capture_tensor */
   table paths;          /* object of a module -> its path, "layer.0" */
   table classes;        /* path -> name of the class, where the caller tells it */
+  table kept;           /* path -> exported_call_entry: calls whose structure is kept */
   table calls;          /* path -> how often that module was called */
   table attributes;     /* tensor of a module that is no parameter and no buffer -> its name */
   table fields;         /* slot of an object -> rush_value: attributes that were set */
@@ -169,6 +170,9 @@ typedef struct capture {
 
 /* Begin a capture into an empty program.  `state`: see capture_function; NULL: there is none. */
 capture *capture_new(session *s, const capture_options *options, table *state);
+/* Keep the structure of a call of a module: (path, tree of the arguments; the leaves), or (path,
+ * tree of the result; its leaves). */
+void capture_keep_call(capture *c, const rush_value *in, uint32_t n, bool is_inputs);
 /* Leave the session with RUSH_EUNSUPPORTED. */
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Copy a text into the program. */

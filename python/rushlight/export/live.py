@@ -7,10 +7,12 @@ of their sizes vary is described beside it. Names and conditions are torch.expor
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -229,7 +231,10 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
         if shape is None or (is_int and (isinstance(shape, _DimHint) or shape == value)):
             return
         if is_int and isinstance(shape, Dim):
-            return
+            raise ValueError(
+                "Unable to specify input integers as dynamic through named Dims. Please use "
+                "Dim.AUTO/DYNAMIC instead."
+            )
         raise user_error(
             "INVALID_INPUT",
             f"Cannot associate shape {shape} specified at {at} to non-tensor type {type(value)} "
@@ -495,6 +500,33 @@ def _temporary(mod: torch.nn.Module) -> list[str]:
     ]
 
 
+@contextlib.contextmanager
+def _calls_kept(mod: torch.nn.Module, paths: tuple[str, ...]) -> Iterator[None]:
+    """Record how the modules at these paths are called."""
+    handles = []
+
+    def watch(path: str) -> None:
+        def before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            leaves, spec = pytree.tree_flatten((args, kwargs))
+            torch_live.record_call("module_inputs", (path, _spec_text(spec)), leaves)
+
+        def after(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+            leaves, spec = pytree.tree_flatten(result)
+            torch_live.record_call("module_outputs", (path, _spec_text(spec)), leaves)
+
+        module = mod.get_submodule(path)
+        handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        handles.append(module.register_forward_hook(after, with_kwargs=True))
+
+    try:
+        for path in paths:
+            watch(path)
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def _classes(mod: torch.nn.Module) -> list[str]:
     """Return the path of each module, followed by its class."""
     modules = mod.named_modules(remove_duplicate=False)
@@ -508,9 +540,10 @@ def export_live(
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
     is_draft: bool,
+    kept: tuple[str, ...] = (),
 ) -> tuple[Any, str | None]:
     """Return the handle of the exported program of a call of a torch.nn.Module, and the report of a
-    draft."""
+    draft. `kept`: paths of modules whose calls keep their structure."""
     _share_registry()
     arguments = Arguments(mod, args, kwargs)
     _check_leaves(arguments)
@@ -521,7 +554,8 @@ def export_live(
         return mod(*given, **named)
 
     names = arguments.names()
-    recorded = torch_live.recording(mod, arguments.values, names, call, varying, is_draft)
+    with _calls_kept(mod, kept):
+        recorded = torch_live.recording(mod, arguments.values, names, call, varying, is_draft)
     structure = (
         _spec_text(arguments.in_spec),
         _spec_text(recorded.out_spec),

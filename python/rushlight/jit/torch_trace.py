@@ -270,12 +270,16 @@ class Tracer:
     def bind(self, tensor: torch.Tensor, value: int | str) -> None:
         self.values[id(tensor)] = value
         self.alive.append(tensor)
-        if tensor.layout == torch.strided and id(tensor) not in self.untracked:
+        if id(tensor) not in self.untracked and self.has_memory(tensor):
             self.memory[self.place(tensor)] = value
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
         """Record a parameter or buffer of the traced module."""
         self.bind(tensor, path)
+
+    def has_memory(self, tensor: torch.Tensor) -> bool:
+        """True if a tensor is known by its memory."""
+        return tensor.layout == torch.strided
 
     @staticmethod
     def place(tensor: torch.Tensor) -> tuple:
@@ -289,8 +293,8 @@ class Tracer:
         found = self.values.get(id(tensor))
         if found is None and id(tensor) not in self.untracked:
             with self.pause():
-                is_strided = tensor.layout == torch.strided and not tensor.is_nested
-                found = self.memory.get(self.place(tensor)) if is_strided else None
+                has_memory = self.has_memory(tensor) and not tensor.is_nested
+                found = self.memory.get(self.place(tensor)) if has_memory else None
             if found is not None:
                 self.values[id(tensor)] = found
                 self.alive.append(tensor)
