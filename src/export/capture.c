@@ -243,8 +243,8 @@ static symint known_symbol(capture *c, const capture_dim *d, int64_t n, const ch
       continue;
     if (y->atom->hint != n)
       session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
-                          "%s and %s are to be equal ('%s'), but are %lld and %lld in the example",
-                          y->text, where, d->name, (long long)y->atom->hint, (long long)n);
+                          "Constraints violated (%s)! %s = %lld is not equal to %s = %lld",
+                          d->name, where, (long long)n, y->text, (long long)y->atom->hint);
     return sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
   }
   return NULL;

@@ -620,3 +620,59 @@ def test_what_is_written_to_stays_as_it_was(tmp_path: pathlib.Path) -> None:
     torch.testing.assert_close(
         reloaded(made, tmp_path).module()(torch.ones(3)), Writes()(torch.ones(3))
     )
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x: Any, *rest: Any) -> Any:
+        return x.view(x.shape[0], 1), [r + 1 for r in rest]
+
+
+def test_a_shared_dim_is_called_by_its_last_size() -> None:
+    args = tuple(torch.randn(3) for _ in range(3))
+
+    def shapes(module: Any) -> Any:
+        size = module.Dim("n", max=9)
+        return {"x": {0: size}, "rest": ({0: size}, {0: size})}
+
+    made = export(Twice(), args, dynamic_shapes=shapes(rushlight.export))
+    want = torch.export.export(Twice(), args, dynamic_shapes=shapes(torch.export))
+    assert str(made.range_constraints) == str(want.range_constraints)
+
+
+class Decomposed(torch.nn.Module):
+    """What decompositions drop or put in place: constants, dead code, regions, a new buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.register_buffer("sum", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        x.sin()
+        self.sum = self.sum + x[0]
+        y = self.norm(x) + torch.tensor([1.0, 2.0, 3.0])
+        with torch.no_grad():
+            y = y * 2
+            with torch.enable_grad():
+                y = y - 1
+            torch.zeros(3)
+        return y.max(1).values, torch.rand(3)
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+@pytest.mark.parametrize("is_training", [False, True])
+def test_decompositions_are_torchs(
+    is_default: bool, is_training: bool, tmp_path: pathlib.Path
+) -> None:
+    module, args = Decomposed().train(is_training), (torch.randn(4, 3),)
+    table = () if is_default else ({},)
+    made = export(module, args).run_decompositions(*table)
+    want = torch.export.export(module, args).run_decompositions(*table)
+
+    def rows(program: Any, is_input: bool) -> list[tuple[str, str]]:
+        nodes = [n for n in program.graph.nodes if (n.op == "placeholder") == is_input]
+        return [(n.name, str(n.target)) for n in nodes]
+
+    assert rows(made, False) == rows(want, False)
+    assert sorted(rows(made, True)) == sorted(rows(want, True))  # torch puts constants elsewhere
+    torch.testing.assert_close(reloaded(made, tmp_path).module()(*args)[0], module(*args)[0])

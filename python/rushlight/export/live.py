@@ -330,11 +330,26 @@ class _Symbols:
     def __init__(self) -> None:
         self.taken: set[int] = set()
         self.named: dict[str, int] = {}
+        self.last: dict[str, str] = {}
+
+    def note_last(self, texts: list[str], shapes: list[Any]) -> None:
+        """Note of each Dim where its last size comes from, after which torch calls it; of one
+        that only others are derived of, its name."""
+        for text, shape in zip(texts, shapes, strict=True):
+            sizes = dict(enumerate(shape)) if isinstance(shape, (list, tuple)) else shape
+            given = sizes if isinstance(sizes, dict) else {}  # none: an int, or all are fixed
+            for at in sorted(at for at in given if isinstance(given[at], Dim)):
+                spec = given[at]
+                if isinstance(spec, _DerivedDim):
+                    self.last.setdefault(spec.root.__name__, spec.root.__name__)
+                elif not isinstance(spec, _StaticDim):
+                    self.last[spec.__name__] = f"{text}.size()[{at}]"
 
     def number(self, name: str | None, source: str) -> int:
         """Return the number and 1 of a size's symbol."""
         if name is not None and name in self.named:
             return self.named[name]
+        source = self.last.get(name, source) if name is not None else source
         found = int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100
         while found in self.taken:
             found += 1
@@ -379,7 +394,7 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
     most = MOST if root.max == int_oo else root.max
     least, name = root.min, root.__name__
     if at >= 0 and not spec.min <= size <= spec.max:
-        raise constraint_violation(f"{size} not in range [{spec.min}, {spec.max}]")
+        raise constraint_violation(f"{size} not in range [{max(spec.min, 2)}, {spec.max}]")
     if at >= 0 and size < 2:
         raise user_error(
             "CONSTRAINT_VIOLATION",
@@ -398,6 +413,7 @@ def _dimensions(arguments: Arguments, shapes: list[Any]) -> tuple[list[Dimension
     rows: list[Dimension] = []
     varying: dict[int, bool] = {}
     symbols = _Symbols()
+    symbols.note_last(arguments.texts(), shapes)
     for i, (value, text, shape) in enumerate(
         zip(arguments.values, arguments.texts(), shapes, strict=True)
     ):
