@@ -419,7 +419,9 @@ static void map_samples(capture *c, const ir_node *n, const rush_value *in, rush
   fx_arg args[4];
   symshape_facts f;
 
-  for (uint32_t i = 0; i < n->n_inputs && i < 4; i++)
+  if (n->n_inputs > 4 || (n->n_outputs && n->n_inputs < (enters ? 3 : 4)))
+    capture_fail(c, "%s with %u arguments", name, n->n_inputs);
+  for (uint32_t i = 0; i < n->n_inputs; i++)
     args[i] = capture_arg(c, in[i], NULL);
   fx_node *made = capture_named_node(
     c, session_printf(c->s, "torch._functorch.predispatch.%s", name), name, args, n->n_inputs);
