@@ -1,7 +1,8 @@
 /* passes/group.c -- groups nodes that a backend supports into one node each.
  *
  * A block is cut into stretches by nodes that may write to memory or run other code (writes, calls,
- * set attributes, control flow that contains such): inside a stretch pure nodes move freely.  From
+ * set attributes, control flow that contains such): inside a stretch pure nodes move freely, also
+ * over a check that raises.  From
  * the last node of a block to its first, each accepted node that is in no group yet starts a group,
  * which then grows by the producers of its inputs.  A group can be placed if the last of its inputs
  * is made before the first outside use of its results; a producer that would break this stays
@@ -70,6 +71,7 @@ static bool runs_other_code(const ir_node *n)
   case IR_LOOP:
   case IR_PROFILE: case IR_PROFILE_IVALUE: case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK:
   case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP: case IR_GRAD_OF:
+  case IR_RAISE: /* ends the call: nothing tells which pure nodes ran before */
     return false; /* control flow: its nodes are examined */
   default:
     return true;

@@ -320,6 +320,25 @@ static bool is_exact(const ir_node *n)
   return true;
 }
 
+/* True if n makes a list that is only read, before the tensor changes again: it may hold the value
+ * that the tensor has when the list is made. */
+static bool is_read_list(const use_list *l, const ir_node *n)
+{
+  if (n->kind != IR_LIST_CONSTRUCT || n->block != l->block || !n->outputs[0]->uses)
+    return false;
+  for (const ir_use *u = n->outputs[0]->uses; u; u = u->next) {
+    const uint64_t until = ancestor_in(l->block, u->user)->order;
+
+    if (!only_reads(u->user, input_index(u)))
+      return false;
+    for (uint32_t i = 0; i < l->n; i++)
+      if (l->v[i].order > n->order && l->v[i].order <= until &&
+          is_change(l->v[i].use->user, l->block) && input_index(l->v[i].use) == 0)
+        return false;
+  }
+  return true;
+}
+
 /* True if every use of the tensor, under all its names, only reads it or is an exact change. */
 static bool all_exact(const use_list *l)
 {
@@ -328,7 +347,7 @@ static bool all_exact(const use_list *l)
     const uint32_t at = input_index(l->v[i].use);
     const bool change = is_change(n, l->block) && at == 0;
 
-    if (change ? !is_exact(n) : !only_reads(n, at))
+    if (change ? !is_exact(n) : !only_reads(n, at) && !is_read_list(l, n))
       return false;
   }
   return true;
@@ -361,7 +380,7 @@ static void settle_tensor(session *s, ir_value *x, bool exact)
       if (is_change(u->user, l.block) && at == 0)
         change = true;
       else
-        held |= !only_reads(u->user, at);
+        held |= !exact && !only_reads(u->user, at); /* all_exact has looked at all uses */
     }
     ir_node *n = l.v[i].use->user;
     ir_value *after = change && !held ? changed(s, n, now) : NULL;

@@ -284,6 +284,7 @@ static const phase phases[] = {
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
   {.run = pass_peephole, .again = true},
   {.run = pass_peephole_list_idioms},
+  {.run = pass_drop_implied_guards, .needs_geometry = true}, /* they keep what they look at */
   {.run = pass_remove_exact_mutation, .needs_geometry = true},
   {.run = pass_cse},
   {.run = pass_drop_implied_guards, .needs_geometry = true},

@@ -4,6 +4,7 @@ on every instruction set and with any number of threads (src/compile/region.h)."
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -164,7 +165,30 @@ class Line(nn.Module):
         return torch.tanh(self.b(functional.relu(self.n(self.a(x)))))
 
 
+class Branches(nn.Module):
+    """Activations in place of what is joined, and checks that raise between the convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = "row"
+        self.a, self.n = nn.Conv2d(6, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32)
+        self.b, self.c = nn.Conv2d(32, 16, 1), nn.Conv2d(32, 24, 3, 1, 1)
+        self.d, self.e = nn.Conv2d(32, 48, 1), nn.Conv2d(88, 32, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.relu(self.n(self.a(x)), inplace=True)
+        b = functional.relu(self.b(x), inplace=True)
+        c = functional.relu(self.c(torch.max_pool2d(x, 3, 1, 1)), inplace=True)
+        if self.mode not in ["batch", "row"]:
+            raise ValueError("no such mode: " + self.mode)
+        d = functional.relu(self.d(x), inplace=True)
+        y = self.e(torch.cat([d, b, c], 1))
+        y += x
+        return y * 2.0
+
+
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "branches": (Branches, (2, 6, 19, 23)),
     "residual": (Residual, (2, 3, 61, 67)),
     "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
     "mobile": (Mobile, (1, 5, 47, 60)),
@@ -373,6 +397,45 @@ def test_images_of_several_batches(tmp_path: pathlib.Path) -> None:
         x, y = torch.randn(n, 3, 9, 9), torch.randn(m, 8, 7, 7)
         for _ in range(2):
             assert same(ours(x, y), plain(x, y)), (n, m)
+
+
+@pytest.mark.parametrize("name", ["branches"])
+def test_a_network_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    net, x = network(name)
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    sizes = ",".join(str(n) for n in x.shape)
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    main = out.stdout.split("\nwith ")[0]
+    assert main.count("rushlight::region") == 1, main
+    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
+
+
+def test_a_list_that_changes_later_is_left(tmp_path: pathlib.Path) -> None:
+    """What a list holds is the tensor: a change behind the list is seen through it."""
+
+    class Late(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Conv2d(3, 16, 3), nn.Conv2d(32, 8, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.a(x)
+            parts = [y, y.neg()]
+            y.relu_()
+            return self.b(torch.cat(parts, 1))
+
+    torch.manual_seed(3)
+    path, x = tmp_path / "net.pt", torch.randn(2, 3, 9, 9)
+    net = Late().eval()
+    torch.jit.script(net).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for _ in range(4):
+        assert same(ours(x), plain(x))
+    torch.testing.assert_close(ours(x), net(x), rtol=1e-4, atol=1e-4)
 
 
 def test_it_is_seen(command: str, tmp_path: pathlib.Path) -> None:
