@@ -21,7 +21,7 @@ static bool list_fits(const rush_backend_api *api, const region_fact *f, rush_va
 
   for (int i = 0; i < f->n && fits; i++) {
     const rush_value item = api->value_item(v, (size_t)i);
-    fits = item.tag == RUSH_TAG_INT && item.as.i == f->sizes[i];
+    fits = item.tag == (f->of_floats ? RUSH_TAG_FLOAT : RUSH_TAG_INT) && item.as.i == f->sizes[i];
   }
   return fits;
 }
@@ -203,6 +203,8 @@ static rush_status run_step(const region_call *c, const region_step *s)
                   .k_off = s->k_off,
                   .flat = s->flat,
                   .clamps = s->clamps,
+                  .divisor = w->divisor,
+                  .count_pad = w->count_pad,
                   .lo = s->lo,
                   .hi = s->hi,
                   .after = s->point ? run_point : NULL,
@@ -234,7 +236,7 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.to = c->results[s->arg];
   else if (s->kind == BLOCK_COPY)
     b.first = s->arg;
-  else if (s->kind != BLOCK_NOTHING && s->kind != BLOCK_AVERAGE)
+  else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
     TRY(find_weight(c, s, &b, &once));
@@ -331,7 +333,8 @@ static void destroy_region(void *state, void *user)
 static const char *const kind_names[] = {
   [BLOCK_CONV] = "convolution",   [BLOCK_DEPTHWISE] = "depthwise convolution",
   [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
-  [BLOCK_SCALE] = "batch norm",
+  [BLOCK_MEAN] = "mean",          [BLOCK_WINDOWS] = "average of windows",
+  [BLOCK_NEAREST] = "nearest",    [BLOCK_SCALE] = "batch norm",
   [BLOCK_COPY] = "joined blocks", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 

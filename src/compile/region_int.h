@@ -14,6 +14,9 @@ typedef enum region_op {
   OP_NORM,
   OP_MAX_POOL,
   OP_AVERAGE,
+  OP_MEAN,
+  OP_WINDOWS, /* average pooling */
+  OP_NEAREST,
   OP_CAT,
   OP_LIST, /* of what OP_CAT joins */
   OP_POINT
@@ -22,6 +25,8 @@ typedef enum region_op {
 /* A convolution's or pooling's window, as block.h takes it: h, w. */
 typedef struct region_window {
   int64_t kernel[2], stride[2], pad[2], dilation[2];
+  int64_t divisor; /* of averages: 0: by their elements, */
+  bool count_pad;  /* with padding */
 } region_window;
 
 /* A 3- or 4-dimensional float32 tensor as an image. */
@@ -86,7 +91,8 @@ typedef struct region_step {
 } region_step;
 
 typedef struct region_fact { /* of an argument */
-  bool is_list; /* of n ints; else a tensor of n dimensions */
+  bool is_list; /* of n numbers; else a tensor of n dimensions */
+  bool of_floats; /* the list: `sizes` has their bits */
   int n;
   int64_t sizes[4]; /* the first one 0: the call's batch */
 } region_fact;

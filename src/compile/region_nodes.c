@@ -19,6 +19,7 @@
 #define MOST_TERMS 65536   /* of a convolution's sum */
 #define MOST_POOLED 256    /* elements of a window */
 #define MOST_AVERAGED 65536
+#define MOST_SUMMED 32768 /* mean adds more in pieces */
 /* Blocks of fewer channels are mostly empty: that costs memory and time, unless there are few
  * pixels. */
 #define FEWEST_CHANNELS 8
@@ -123,7 +124,7 @@ static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_f
     return false;
   int64_t stride = 1;
   for (int i = f->n_dims; i-- > 0;) {
-    if (i == 0 && f->n_dims >= 3 && f->sizes[0] < 0 && f->strides[0] == stride) {
+    if (i == 0 && f->n_dims >= 2 && f->sizes[0] < 0 && f->strides[0] == stride) {
       f->sizes[0] = 0;
       return true;
     }
@@ -145,7 +146,16 @@ bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *ou
   if (list && makes_list(k, list)) {
     const size_t n = k->api->node_n_inputs(list);
     *out = (region_fact){.is_list = true, .n = (int)n};
-    return n <= COUNT_OF(out->sizes) && ints_of(k, v, n, out->sizes, &is_empty);
+    if (n <= COUNT_OF(out->sizes) && ints_of(k, v, n, out->sizes, &is_empty))
+      return true;
+    out->of_floats = true;
+    for (size_t i = 0; i < n && n <= COUNT_OF(out->sizes); i++) {
+      rush_value c;
+      if (!region_constant(k, k->api->node_input(list, i), &c) || c.tag != RUSH_TAG_FLOAT)
+        return false;
+      out->sizes[i] = c.as.i; /* its bits */
+    }
+    return n <= COUNT_OF(out->sizes);
   }
   if (!dense_facts(k, v, &f))
     return false;
@@ -158,10 +168,11 @@ bool region_image_of(const backend *k, const rush_graph_value *v, region_image *
 {
   rush_type_facts f;
 
-  if (!dense_facts(k, v, &f) || f.n_dims < 3)
+  if (!dense_facts(k, v, &f) || f.n_dims < 2)
     return false;
   const int64_t *last = f.sizes + f.n_dims - 1;
-  *out = (region_image){f.sizes[0], f.sizes[1], f.n_dims == 4 ? f.sizes[2] : 1, *last};
+  *out = (region_image){f.sizes[0], f.sizes[1], f.n_dims == 4 ? f.sizes[2] : 1,
+                        f.n_dims == 2 ? 1 : *last};
   return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
 }
 
@@ -192,6 +203,8 @@ static bool is_vector(const backend *k, const rush_graph_value *v, int64_t n)
 }
 
 /* -- Windows ----------------------------------------------------------------------------------- */
+
+static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false};
 
 /* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
 static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
@@ -267,7 +280,7 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   region_image in, out, weight;
   int64_t groups;
 
-  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  *w = plain_window;
   if (!region_image_of(k, api->node_input(n, 0), &in) ||
       !region_image_of(k, api->node_output(n, 0), &out) ||
       !region_image_of(k, api->node_input(n, 1), &weight))
@@ -304,7 +317,7 @@ static const char *read_spread(const backend *k, const rush_node *n, region_wind
   region_image in, out, weight;
   int64_t groups, extra[2];
 
-  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  *w = plain_window;
   if (!region_image_of(k, api->node_input(n, 0), &in) ||
       !region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
       !region_image_of(k, api->node_input(n, 1), &weight) ||
@@ -380,7 +393,7 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
   region_image in, out;
   rush_value rounds_up;
 
-  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  *w = plain_window;
   if (!region_image_of(k, api->node_input(n, 0), &in) ||
       !region_image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
       in.n_ch != out.n_ch)
@@ -425,16 +438,99 @@ static const char *read_cat(const backend *k, const rush_node *n)
   return n_ch == out.n_ch ? NULL : NO_IMAGE;
 }
 
+/* Read the image of a node whose result has its channels. */
+static bool read_pooled(const backend *k, const rush_node *n, region_image *in, region_image *out)
+{
+  return region_image_of(k, k->api->node_input(n, 0), in) &&
+         region_image_of(k, k->api->node_output(n, 0), out) &&
+         dims_of(k, k->api->node_input(n, 0)) == 4 && in->batch == out->batch &&
+         in->n_ch == out->n_ch;
+}
+
 static const char *read_average(const backend *k, const rush_node *n)
 {
   region_image in, out;
 
-  if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
-      !region_image_of(k, k->api->node_output(n, 0), &out) ||
-      dims_of(k, k->api->node_input(n, 0)) != 4 || in.batch != out.batch || in.n_ch != out.n_ch)
+  if (!read_pooled(k, n, &in, &out))
     return NO_IMAGE;
-  if (out.h != 1 || out.w != 1 || in.h * in.w == 1 || in.h * in.w > MOST_AVERAGED)
-    return "not one average of each channel, or of very many pixels";
+  if (in.h * in.w > MOST_AVERAGED || out.h * out.w > MOST_AVERAGED)
+    return "an average of very many pixels";
+  return wastes_blocks(&in) || wastes_blocks(&out) ? FEW_CHANNELS : NULL;
+}
+
+/* Read a mean over the pixels of each channel. */
+static const char *read_mean(const backend *k, const rush_node *n)
+{
+  region_image in, out;
+  int64_t dims[2];
+  bool is_empty;
+
+  if (!read_pooled(k, n, &in, &out) || out.h != 1 || out.w != 1)
+    return NO_IMAGE;
+  const rush_graph_value *list = ARG(k, n, "dim"), *dtype = ARG(k, n, "dtype");
+  if (!list || !ints_of(k, list, 2, dims, &is_empty) || is_empty ||
+      (dims[0] + 4) % 4 + (dims[1] + 4) % 4 != 2 + 3 || !is_none(k, dtype))
+    return "not a mean over rows and columns";
+  if (in.h * in.w > MOST_SUMMED)
+    return "a mean of very many pixels";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+static const char *read_windows(const backend *k, const rush_node *n, region_window *w)
+{
+  const int64_t zeros[2] = {0, 0};
+  region_image in, out;
+  rush_value rounds_up, count_pad;
+
+  *w = plain_window;
+  if (!read_pooled(k, n, &in, &out))
+    return NO_IMAGE;
+  if (!window_list(k, ARG(k, n, "kernel_size"), 2, NULL, w->kernel) ||
+      !window_list(k, ARG(k, n, "stride"), 2, w->kernel, w->stride) ||
+      !window_list(k, ARG(k, n, "padding"), 2, zeros, w->pad) ||
+      !region_constant(k, ARG(k, n, "ceil_mode"), &rounds_up) ||
+      rounds_up.tag != RUSH_TAG_BOOL ||
+      !region_constant(k, ARG(k, n, "count_include_pad"), &count_pad) ||
+      count_pad.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b) ||
+      w->kernel[0] * w->kernel[1] > MOST_POOLED)
+    return "a window that is not constant, or too large";
+  w->count_pad = count_pad.as.b;
+  if (!is_none(k, ARG(k, n, "divisor_override")) &&
+      (!int_of(k, ARG(k, n, "divisor_override"), &w->divisor) || w->divisor == 0))
+    return "a divisor that is not constant";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+/* True if the argument is None or this factor: a list of both, or one. */
+static bool is_factor(const backend *k, const rush_graph_value *v, int64_t factor)
+{
+  rush_value c;
+
+  return !v || is_none(k, v) ||
+         (region_constant(k, v, &c) && c.tag == RUSH_TAG_FLOAT && c.as.d == (double)factor);
+}
+
+/* Read nearest upsampling by powers of two, whose positions float32 has exactly. */
+static const char *read_nearest(const backend *k, const rush_node *n)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *factors = ARG(k, n, "scale_factors");
+  region_image in, out;
+
+  if (!read_pooled(k, n, &in, &out))
+    return NO_IMAGE;
+  const int64_t by[2] = {out.h / in.h, out.w / in.w};
+  if (out.h != by[0] * in.h || out.w != by[1] * in.w || (by[0] & (by[0] - 1)) != 0 ||
+      (by[1] & (by[1] - 1)) != 0 || !is_factor(k, ARG(k, n, "scales_h"), by[0]) ||
+      !is_factor(k, ARG(k, n, "scales_w"), by[1]))
+    return "not a factor that is a power of two";
+  if (factors && !is_none(k, factors)) {
+    const rush_node *list = api->value_node(outside(k, factors));
+    if (!list || !makes_list(k, list) || api->node_n_inputs(list) != 2 ||
+        !is_factor(k, api->node_input(list, 0), by[0]) ||
+        !is_factor(k, api->node_input(list, 1), by[1]))
+      return "not a factor that is a power of two";
+  }
   return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
@@ -492,6 +588,12 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_CAT, read_cat(k, n), why);
   case OPN_ADAPTIVE_AVG_POOL2D:
     return op_or_none(OP_AVERAGE, read_average(k, n), why);
+  case OPN_AVG_POOL2D:
+    return op_or_none(OP_WINDOWS, read_windows(k, n, w), why);
+  case OPN_MEAN:
+    return op_or_none(OP_MEAN, read_mean(k, n), why);
+  case OPN_UPSAMPLE_NEAREST2D:
+    return op_or_none(OP_NEAREST, read_nearest(k, n), why);
   }
   return op_or_none(OP_POINT, read_point(k, n, (cpu_level)k->api->context_cpu(k->ctx)), why);
 }

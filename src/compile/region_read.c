@@ -99,7 +99,7 @@ static void add_step(reader *d, const region_step *s)
 static region_step step_of(block_kind kind)
 {
   return (region_step){.kind = kind,
-                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}},
+                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false},
                        .in = NO_INDEX,
                        .out = NO_INDEX,
                        .weight = NO_INDEX,
@@ -560,12 +560,13 @@ static void read_node(reader *d, uint32_t at)
     finish_step(d, at, &s, NULL, n);
     return;
   }
-  region_step s = step_of(d->nodes[at].op == OP_NORM       ? BLOCK_SCALE
-                          : d->nodes[at].op == OP_AVERAGE ? BLOCK_AVERAGE
-                                                          : BLOCK_MAX);
+  static const block_kind kinds[] = {
+    [OP_NORM] = BLOCK_SCALE,    [OP_MAX_POOL] = BLOCK_MAX,     [OP_AVERAGE] = BLOCK_AVERAGE,
+    [OP_MEAN] = BLOCK_MEAN,     [OP_WINDOWS] = BLOCK_WINDOWS,  [OP_NEAREST] = BLOCK_NEAREST};
+  region_step s = step_of(kinds[d->nodes[at].op]);
   if (s.kind == BLOCK_SCALE)
     set_norm(d, &s, n);
-  else if (s.kind == BLOCK_MAX)
+  else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS)
     s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));
   d->failed |= !region_image_of(&d->k, head, &out);

@@ -184,10 +184,34 @@ class Branches(nn.Module):
         d = functional.relu(self.d(x), inplace=True)
         y = self.e(torch.cat([d, b, c], 1))
         y += x
-        return y * 2.0
+        return (y * 2.0).mean([2, 3])
+
+
+class Pools(nn.Module):
+    """Averages of every kind, and what is repeated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(5, 24, 3, 1, 1), nn.Conv2d(24, 24, 1)
+        self.up = nn.Upsample(scale_factor=2.0)
+        self.size = nn.AdaptiveAvgPool2d((3, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.a(x)
+        y = functional.avg_pool2d(x, 3, 1, 1)
+        y = y + functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
+        z = self.b(functional.avg_pool2d(y, [2, 3], ceil_mode=True))
+        z = z + functional.avg_pool2d(y, [2, 3], ceil_mode=True, divisor_override=5)
+        w = functional.interpolate(z, scale_factor=[4.0, 2.0], mode="nearest")
+        z = self.up(z) * torch.sigmoid(self.b(z.mean([2, 3], keepdim=True)))
+        few = functional.avg_pool2d(z, 5)
+        means = few.mean((-1, -2), keepdim=True) + z.mean([3, 2], keepdim=True)
+        return self.size(torch.relu(z)) * functional.relu(means) + self.size(w) - self.size(z)
 
 
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "pools": (Pools, (2, 5, 17, 22)),
+    "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),
     "residual": (Residual, (2, 3, 61, 67)),
     "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
@@ -359,7 +383,7 @@ def test_other_arguments(tmp_path: pathlib.Path) -> None:
                 torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line"])
+@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line", "pools"])
 def test_any_number_of_images(name: str, tmp_path: pathlib.Path) -> None:
     """The second batch widens the plan; its regions take any number of images."""
     net, x = network(name)
@@ -399,7 +423,7 @@ def test_images_of_several_batches(tmp_path: pathlib.Path) -> None:
             assert same(ours(x, y), plain(x, y)), (n, m)
 
 
-@pytest.mark.parametrize("name", ["branches"])
+@pytest.mark.parametrize("name", ["branches", "pools"])
 def test_a_network_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
     net, x = network(name)
     path = tmp_path / "net.pt"

@@ -300,14 +300,16 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
                         .bias = s->bias ? s->bias + ch : NULL,
                         .scale = s->scale ? s->scale + ch : NULL,
                         .shift = s->scale ? s->shift + ch : NULL};
-  if (s->kind == BLOCK_DEPTHWISE)
-    ISA_PICK(block_depthwise, j->level)(&r);
-  else if (s->kind == BLOCK_MAX)
-    ISA_PICK(block_max, j->level)(&r);
-  else if (s->kind == BLOCK_SCALE)
-    ISA_PICK(block_scale, j->level)(&r);
-  else if (s->kind == BLOCK_AVERAGE)
-    ISA_PICK(block_average, j->level)(&r);
+  switch (s->kind) {
+  case BLOCK_DEPTHWISE: ISA_PICK(block_depthwise, j->level)(&r); break;
+  case BLOCK_MAX: ISA_PICK(block_max, j->level)(&r); break;
+  case BLOCK_AVERAGE: ISA_PICK(block_average, j->level)(&r); break;
+  case BLOCK_MEAN: ISA_PICK(block_mean, j->level)(&r); break;
+  case BLOCK_WINDOWS: ISA_PICK(block_windows, j->level)(&r); break;
+  case BLOCK_NEAREST: ISA_PICK(block_nearest, j->level)(&r); break;
+  case BLOCK_SCALE: ISA_PICK(block_scale, j->level)(&r); break;
+  case BLOCK_CONV: case BLOCK_COPY: case BLOCK_NOTHING: case BLOCK_ENTER: case BLOCK_LEAVE: break;
+  }
 }
 
 /* Return the image whose blocks and rows are tasks. */
@@ -338,17 +340,26 @@ static void block_tasks(void *arg, int64_t begin, int64_t end)
   }
 }
 
+/* Return the pixels that one pixel of the output is made of. */
+static int64_t terms_of(const block_step *s)
+{
+  switch (s->kind) {
+  case BLOCK_DEPTHWISE: case BLOCK_MAX: case BLOCK_WINDOWS:
+    return s->kernel[0] * s->kernel[1];
+  case BLOCK_AVERAGE: case BLOCK_MEAN:
+    return s->in.h * s->in.w / (s->out.h * s->out.w) + 1;
+  default:
+    return 1;
+  }
+}
+
 static rush_status run_blocks(job *j)
 {
   const block_step *s = j->s;
   const block_place *p = places_by(s);
-  const int64_t taps = s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_MAX
-                         ? s->kernel[0] * s->kernel[1]
-                       : s->kind == BLOCK_AVERAGE ? s->in.h * s->in.w
-                                                  : 1;
   j->chunk = i64_max(1, i64_min(p->h, TASK_PIXELS / p->w));
   j->n_chunks = (p->h + j->chunk - 1) / j->chunk;
-  const int64_t work = i64_max(1, j->chunk * p->w * (taps + 4)); /* vectors */
+  const int64_t work = i64_max(1, j->chunk * p->w * (terms_of(s) + 4)); /* vectors */
   return parallel_for(j->cx, s->batch * block_count(p) * j->n_chunks, i64_max(1, 16384 / work),
                       block_tasks, j);
 }

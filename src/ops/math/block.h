@@ -58,7 +58,10 @@ typedef enum block_kind {
   BLOCK_CONV,      /* all channels of the input for each of the output; input lanes 16 or 1 */
   BLOCK_DEPTHWISE, /* channel by channel */
   BLOCK_MAX,       /* pooling; a NaN wins */
-  BLOCK_AVERAGE,   /* of each channel's pixels, as adaptive_avg_pool2d adds them */
+  BLOCK_AVERAGE,   /* of boxes that cover each channel, as adaptive_avg_pool2d adds them */
+  BLOCK_MEAN,      /* of each channel, as mean adds its pixels */
+  BLOCK_WINDOWS,   /* average pooling */
+  BLOCK_NEAREST,   /* each pixel repeated out / in times */
   BLOCK_SCALE,     /* * scale + shift only */
   BLOCK_COPY,      /* blocks to blocks, from block `first` of the output on */
   BLOCK_NOTHING,   /* only `after` */
@@ -75,6 +78,8 @@ typedef struct block_step {
   const float *from;
   float *to;
   int64_t first; /* COPY */
+  int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
+  bool count_pad;  /* with its padding */
   /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its
    * terms (block_offsets).  DEPTHWISE: [block][tap][16]. */
   const gemm_packed *weight;

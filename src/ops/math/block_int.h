@@ -17,6 +17,9 @@ typedef struct block_rows {
 ISA_DECLARE(void, block_depthwise, (const block_rows *r));
 ISA_DECLARE(void, block_max, (const block_rows *r));
 ISA_DECLARE(void, block_average, (const block_rows *r));
+ISA_DECLARE(void, block_mean, (const block_rows *r));
+ISA_DECLARE(void, block_windows, (const block_rows *r));
+ISA_DECLARE(void, block_nearest, (const block_rows *r));
 ISA_DECLARE(void, block_scale, (const block_rows *r));
 
 /* Copy rows [y0, y1) of n_ch <= 16 planes, h * w apart, to a block, or back.  Lanes that are no

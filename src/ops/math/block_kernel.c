@@ -4,6 +4,7 @@
  * computed together, so that a row's weights are loaded once and sums do not wait for each other.
  * Each sum is one chain over the kernel's rows and columns, as in conv_kernel.c. */
 #include "ops/math/block_int.h"
+#include "ops/math/pool.h"
 
 #include <math.h>
 #include <string.h>
@@ -208,20 +209,99 @@ void ISA_NAME(block_max)(const block_rows *r)
   }
 }
 
-/* Pixel i is added to sum i % 16, then the sums are added in a tree (pool_kernel.inc). */
-void ISA_NAME(block_average)(const block_rows *r)
+/* Add pixel i of the image to sum i % n_sums; return the sums, added in a tree. */
+INLINE vec sum_in_lanes(const block_rows *r, int lane, const int n_sums)
 {
   const block_place *p = &r->s->in;
-  for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
-    vec sums[16] = {{0}};
-    int64_t i = 0;
-    for (int64_t y = 0; y < p->h; y++)
-      for (int64_t x = 0; x < p->w; x++, i++)
-        sums[i % 16] += load(r->in + (y * p->cols + x) * BLOCK_LANES + lane);
-    for (int n = 8; n > 0; n /= 2)
-      for (int l = 0; l < n; l++)
-        sums[l] += sums[l + n];
-    store(r->out + lane, sums[0] / (float)(p->h * p->w));
+  vec sums[64] = {{0}};
+  int64_t i = 0;
+  for (int64_t y = 0; y < p->h; y++)
+    for (int64_t x = 0; x < p->w; x++, i++)
+      sums[i % n_sums] += load(r->in + (y * p->cols + x) * BLOCK_LANES + lane);
+  for (int n = n_sums / 2; n > 0; n /= 2)
+    for (int l = 0; l < n; l++)
+      sums[l] += sums[l + n];
+  return sums[0];
+}
+
+/* Add rows [y0, y1) of columns [x0, x1) in order. */
+INLINE vec sum_box(const block_rows *r, int lane, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
+{
+  vec sum = {0};
+  for (int64_t y = y0; y < y1; y++)
+    for (int64_t x = x0; x < x1; x++)
+      sum += load(r->in + (y * r->s->in.cols + x) * BLOCK_LANES + lane);
+  return sum;
+}
+
+/* Whole images are added in 16 lanes, other boxes in order (pool_kernel.inc). */
+void ISA_NAME(block_average)(const block_rows *r)
+{
+  const block_place *p = &r->s->in, *q = &r->s->out;
+  for (int64_t y = r->y0; y < r->y1; y++)
+    for (int64_t x = 0; x < q->w; x++) {
+      const int64_t y0 = pool_start(y, q->h, p->h), y1 = pool_end(y, q->h, p->h),
+                    x0 = pool_start(x, q->w, p->w), x1 = pool_end(x, q->w, p->w);
+      for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+        const vec sum = y1 - y0 == p->h && x1 - x0 == p->w ? sum_in_lanes(r, lane, 16)
+                                                           : sum_box(r, lane, y0, y1, x0, x1);
+        store(r->out + (y * q->cols + x) * BLOCK_LANES + lane,
+              sum / (float)((y1 - y0) * (x1 - x0)));
+      }
+    }
+}
+
+/* Few pixels are added in order, more in 64 lanes (reduce_kernel.inc). */
+void ISA_NAME(block_mean)(const block_rows *r)
+{
+  const block_place *p = &r->s->in;
+  const int64_t n = p->h * p->w;
+  for (int lane = 0; lane < BLOCK_LANES; lane += VL)
+    store(r->out + lane, (n < 16 ? sum_box(r, lane, 0, p->h, 0, p->w)
+                                 : sum_in_lanes(r, lane, 64)) / (float)n);
+}
+
+typedef struct window_part { /* of a window along one dimension */
+  int64_t begin, end; /* inside the image */
+  int64_t n_padded;   /* elements, with padding */
+} window_part;
+
+static window_part part_of(const block_step *s, int d, int64_t o, int64_t size)
+{
+  const int64_t start = o * s->stride[d] - s->pad[d], reach = start + s->kernel[d],
+                end = reach < size + s->pad[d] ? reach : size + s->pad[d];
+  return (window_part){start > 0 ? start : 0, end < size ? end : size, end - start};
+}
+
+void ISA_NAME(block_windows)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const window_part rows = part_of(s, 0, y, s->in.h);
+    for (int64_t x = 0; x < s->out.w; x++) {
+      const window_part cols = part_of(s, 1, x, s->in.w);
+      const bool is_empty = rows.begin >= rows.end || cols.begin >= cols.end;
+      const int64_t n = s->divisor     ? s->divisor
+                        : s->count_pad ? rows.n_padded * cols.n_padded
+                                       : (rows.end - rows.begin) * (cols.end - cols.begin);
+      for (int lane = 0; lane < BLOCK_LANES; lane += VL)
+        store(r->out + (y * s->out.cols + x) * BLOCK_LANES + lane,
+              is_empty ? (vec){0}
+                       : sum_box(r, lane, rows.begin, rows.end, cols.begin, cols.end) / (float)n);
+    }
+  }
+}
+
+void ISA_NAME(block_nearest)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  const int64_t by_y = s->out.h / s->in.h, by_x = s->out.w / s->in.w;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const float *in = r->in + y / by_y * s->in.cols * BLOCK_LANES;
+    float *out = r->out + y * s->out.cols * BLOCK_LANES;
+    for (int64_t x = 0; x < s->in.w; x++, in += BLOCK_LANES)
+      for (int64_t i = 0; i < by_x; i++, out += BLOCK_LANES)
+        memcpy(out, in, BLOCK_LANES * sizeof *out);
   }
 }
 
