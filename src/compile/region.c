@@ -35,14 +35,16 @@ static bool tensor_fits(const rush_backend_api *api, const region_fact *f, rush_
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
     return false;
   api->tensor_facts(v.as.tensor, &t);
-  bool fits = t.dtype == RUSH_FLOAT32 && t.n_dims == f->n && t.flags & RUSH_TENSOR_IS_CONTIGUOUS &&
+  bool fits = t.dtype == RUSH_FLOAT32 && t.n_dims == f->n &&
+              (t.flags & RUSH_TENSOR_IS_CONTIGUOUS || f->order != ORDER_ROWS) &&
               !(t.flags & RUSH_TENSOR_HAS_NO_DATA) && t.data;
   const bool is_open = f->n > 0 && f->sizes[0] == 0;
   if (fits && is_open && *batch == 0)
     *batch = t.sizes[0];
   fits = fits && (!is_open || (t.sizes[0] == *batch && *batch > 0));
-  for (int i = is_open; i < f->n && fits; i++)
-    fits = t.sizes[i] == f->sizes[i];
+  for (int i = 0; i < f->n && fits; i++)
+    fits = ((is_open && i == 0) || t.sizes[i] == f->sizes[i]) &&
+           (f->order == ORDER_ROWS || t.sizes[i] == 1 || t.strides[i] == f->strides[i]);
   return fits;
 }
 
@@ -152,6 +154,15 @@ static void set_params(const region_call *c, const region_step *s, block_step *b
     b->scale = bias ? scale : NULL;
     return;
   }
+  if (s->kind == BLOCK_LAYER) {
+    if (w)
+      memcpy(scale, w, (size_t)n_ch * sizeof *w);
+    if (shift_by)
+      memcpy(shift, shift_by, (size_t)n_ch * sizeof *shift_by);
+    b->scale = w ? scale : NULL;
+    b->shift = shift_by ? shift : NULL;
+    return;
+  }
   if (!s->has_norm)
     return;
   for (int64_t i = 0; i < n_ch; i++) {
@@ -203,6 +214,9 @@ static rush_status run_step(const region_call *c, const region_step *s)
                   .k_off = s->k_off,
                   .flat = s->flat,
                   .clamps = s->clamps,
+                  .interleaved = s->interleaved,
+                  .repeats = s->repeats,
+                  .eps = s->eps,
                   .divisor = w->divisor,
                   .count_pad = w->count_pad,
                   .lo = s->lo,
@@ -236,7 +250,8 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.to = c->results[s->arg];
   else if (s->kind == BLOCK_COPY)
     b.first = s->arg;
-  else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE)
+  else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE ||
+           s->kind == BLOCK_LAYER)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
     TRY(find_weight(c, s, &b, &once));
@@ -254,6 +269,7 @@ static rush_status run_steps(region_call *c)
     rush_result made = {.dtype = RUSH_FLOAT32, .n_dims = r->results[i].n, .sizes = sizes};
     memcpy(sizes, r->results[i].sizes, sizeof sizes);
     sizes[0] = r->is_open ? c->batch : sizes[0];
+    made.strides = r->results[i].order == ORDER_ROWS ? NULL : r->results[i].strides;
     TRY(r->backend.api->call_make_result(c->call, i, &made));
     c->results[i] = made.data;
   }
@@ -335,6 +351,7 @@ static const char *const kind_names[] = {
   [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
   [BLOCK_MEAN] = "mean",          [BLOCK_WINDOWS] = "average of windows",
   [BLOCK_NEAREST] = "nearest",    [BLOCK_SCALE] = "batch norm",
+  [BLOCK_LAYER] = "layer norm",
   [BLOCK_COPY] = "joined blocks", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 

@@ -17,6 +17,9 @@ typedef enum region_op {
   OP_MEAN,
   OP_WINDOWS, /* average pooling */
   OP_NEAREST,
+  OP_LAYER,  /* layer norm over the last dimension of four: channels come last */
+  OP_LINEAR, /* of the last dimension of four */
+  OP_TURN,   /* permute, which moves channels last or back: the same image */
   OP_CAT,
   OP_LIST, /* of what OP_CAT joins */
   OP_POINT
@@ -35,9 +38,20 @@ typedef struct region_image {
   int64_t n_ch, h, w;
 } region_image;
 
+/* How a dense tensor lies in memory: its dimensions in order; or as if the second of four were the
+ * last; or the last of four the second. */
+typedef enum region_order { ORDER_ROWS, ORDER_CHANNELS_LAST, ORDER_CHANNELS_SECOND } region_order;
+
 struct region_fact;
-/* Read the image that the value's type describes; false for other types, layouts and sizes. */
-bool region_image_of(const backend *k, const rush_graph_value *v, region_image *out);
+/* Read the image that the value's type describes; false for other types, layouts and sizes.
+ * `last`: of four dimensions, the last is that of channels. */
+bool region_image_of(const backend *k, const rush_graph_value *v, bool last, region_image *out);
+/* True if v has a number for each of n channels: an operand for all images and pixels. */
+bool region_is_channels(const backend *k, const rush_graph_value *v, bool last, int64_t n);
+/* Return the number of dimensions of a float32 tensor of known sizes, or -1. */
+int region_dims_of(const backend *k, const rush_graph_value *v);
+/* True if OP_TURN moves channels last. */
+bool region_turns_last(const backend *k, const rush_node *n);
 /* Return what the node is, with its window, or OP_NONE and the reason. */
 region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why);
 bool region_same_image(const region_image *a, const region_image *b);
@@ -49,7 +63,7 @@ bool region_fact_of(const backend *k, const rush_graph_value *v, struct region_f
 const rush_node *region_joined(const backend *k, const rush_node *n);
 /* Return a convolution's bias. */
 const rush_graph_value *region_bias(const backend *k, const rush_node *n);
-/* Return a batch norm's argument: weight, bias, mean, variance, epsilon. */
+/* Return a norm's argument: weight, bias, mean, variance, epsilon; NULL if it has none. */
 const rush_graph_value *region_norm_arg(const backend *k, const rush_node *n, int i);
 /* Get the constant that `v` is, in the group or outside. */
 bool region_constant(const backend *k, const rush_graph_value *v, rush_value *out);
@@ -80,6 +94,7 @@ typedef struct region_step {
   uint32_t weight, bias; /* arguments of convolutions */
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;
+  bool interleaved, repeats; /* ENTER, LEAVE */
   bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
   uint32_t tap, n_taps; /* a transposed convolution's element, of n_taps; 0: another step's */
   bool clears_border;
@@ -95,6 +110,8 @@ typedef struct region_fact { /* of an argument */
   bool of_floats; /* the list: `sizes` has their bits */
   int n;
   int64_t sizes[4]; /* the first one 0: the call's batch */
+  int64_t strides[4];
+  region_order order;
 } region_fact;
 
 struct region {

@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 
+#define MOST_SIDE (INT64_C(1) << 20) /* of a tensor that is not row-major */
+
 /* -- Uses -------------------------------------------------------------------------------------- */
 
 /* True if argument i is only read and no result shares its memory. */
@@ -348,14 +350,36 @@ static bool is_row_major(const ir_value *v, const ir_facts **f)
   return (*f)->n_dims >= 0 && ir_facts_are_row_major(*f);
 }
 
+/* True if the sizes and strides are known, the same for both, and leave no gaps. */
+static bool same_dense(const ir_facts *a, const ir_facts *b)
+{
+  int64_t n = 1, reach = 1;
+
+  if (!ir_facts_has_sizes(a) || !ir_facts_has_strides(a) || !ir_facts_has_sizes(b) ||
+      !ir_facts_has_strides(b) || a->n_dims != b->n_dims || a->dtype != b->dtype)
+    return false;
+  for (int d = 0; d < a->n_dims; d++) {
+    if (a->sizes[d] != b->sizes[d] || a->strides[d] != b->strides[d] || a->strides[d] < 1 ||
+        a->sizes[d] < 1 || a->sizes[d] > MOST_SIDE || a->strides[d] > MOST_SIDE * MOST_SIDE)
+      return false;
+    n *= a->sizes[d];
+    reach += (a->sizes[d] - 1) * a->strides[d];
+    if (n > MOST_SIDE * MOST_SIDE)
+      return false;
+  }
+  return n == reach;
+}
+
 /* True if the change certainly succeeds, and the functional operator gives the same dtype, sizes
- * and strides: a pointwise one of floats, whose operands are no larger than the tensor. */
+ * and strides: a pointwise one of floats, whose operands are no larger than the tensor, or, if it
+ * is not row-major, lie in memory as it does. */
 static bool is_exact(const ir_node *n)
 {
   const ir_facts *self, *other;
+  const bool rows = is_row_major(ir_node_input(n, 0), &self);
 
   if (n->op->family != FAMILY_POINTWISE || !n->op->base || n->op->variant != VARIANT_INPLACE ||
-      !is_row_major(ir_node_input(n, 0), &self) || self->dtype == DTYPE_NONE ||
+      (!rows && !same_dense(self, self)) || self->dtype == DTYPE_NONE ||
       dtype_class_of(self->dtype) != DTYPE_FLOAT)
     return false;
   for (uint32_t i = 1; i < n->n_inputs; i++) {
@@ -364,6 +388,11 @@ static bool is_exact(const ir_node *n)
     if (type_is(v->type, TYPE_INT) || type_is(v->type, TYPE_FLOAT) || type_is(v->type, TYPE_BOOL) ||
         type_is(v->type, TYPE_NONE))
       continue;
+    if (!rows) {
+      if (!type_is(v->type, TYPE_TENSOR) || !same_dense(self, ir_facts_of(v->type)))
+        return false;
+      continue;
+    }
     if (!type_is(v->type, TYPE_TENSOR) || !is_row_major(v, &other) || !ir_facts_has_sizes(self) ||
         !ir_facts_has_sizes(other) || other->dtype != self->dtype || other->n_dims > self->n_dims)
       return false;

@@ -275,6 +275,7 @@ typedef struct phase {
 static const phase phases[] = {
   {.run = pass_constant_propagation_immutable_types},
   {.run = pass_lower_simple_tuples},
+  {.run = pass_remove_dropout}, /* which returns its argument */
   {.run = pass_constant_loop_unrolling},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true},
   {.run = pass_drop_implied_guards, .needs_geometry = true},

@@ -209,7 +209,33 @@ class Pools(nn.Module):
         return self.size(torch.relu(z)) * functional.relu(means) + self.size(w) - self.size(z)
 
 
+class Last(nn.Module):
+    """ConvNeXt's blocks: norms and products of channels that are last, in several orders."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.n0 = nn.Conv2d(3, 40, 4, 4), nn.LayerNorm(40)
+        self.d, self.n1 = nn.Conv2d(40, 40, 7, 1, 3, groups=40), nn.LayerNorm(40)
+        self.a, self.b = nn.Linear(40, 72), nn.Linear(72, 40, bias=False)
+        self.scale = nn.Parameter(torch.rand(40, 1, 1))
+        self.n2 = nn.LayerNorm(40, elementwise_affine=False)
+        self.down = nn.Conv2d(40, 80, 2, 2)
+        self.n3, self.e = nn.LayerNorm(80, bias=False), nn.Conv2d(80, 80, 3, 1, 1, groups=80)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        x = self.n0(self.stem(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        y = self.n1(self.d(x).permute(0, 2, 3, -1 + 2))
+        y = self.b(functional.gelu(self.a(y))).permute(0, -1, 1, 2)
+        x = self.scale * y + x
+        y = self.n2(x.permute(0, 2, 3, 1)) * self.scale.flatten() - 0.5
+        y = self.down(y.permute(0, 3, 1, 2))
+        z = self.n3(y.permute(0, 2, 3, 1))
+        return self.e(z.permute(0, 3, 1, 2) + y), functional.relu(z), x * 2.0
+
+
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "last": (Last, (2, 3, 41, 67)),
+    "last, 16 x 16": (Last, (1, 3, 64, 64)),
     "pools": (Pools, (2, 5, 17, 22)),
     "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),

@@ -17,6 +17,8 @@
 #define AFTER_TILES 4
 /* Pixels of a block that other steps write before `after` reads them: 16 KB. */
 #define TASK_PIXELS 256
+/* Pixels of all channels that are normalised together: they stay in L1 for three passes. */
+#define LAYER_PIXELS 16
 
 /* -- The border -------------------------------------------------------------------------------- */
 
@@ -264,12 +266,15 @@ static void copy_rows(const job *j, int64_t image, int64_t block, int64_t y0, in
   const block_step *s = j->s;
   const bool enters = s->kind == BLOCK_ENTER;
   const block_place *p = enters ? &s->out : &s->in;
-  const int64_t ch = block * p->lanes, planes = (image * p->n_ch + ch) * p->h * p->w;
+  const int64_t ch = block * p->lanes, n_pixels = p->h * p->w,
+                first = s->repeats ? 0 : image * p->n_ch * n_pixels,
+                planes = first + ch * (s->interleaved ? 1 : n_pixels);
   const int64_t at = block_at(p, image, block, 0, 0);
   const block_copy c = {.place = p,
                         .n_ch = i64_min(p->lanes, p->n_ch - ch),
                         .y0 = y0,
                         .y1 = y1,
+                        .pixel = s->interleaved ? p->n_ch : 0,
                         .planes = enters ? (float *)(uintptr_t)(s->from + planes) : s->to + planes,
                         .block = enters ? s->to + at : (float *)(uintptr_t)(s->from + at)};
   if (enters)
@@ -308,7 +313,9 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
   case BLOCK_WINDOWS: ISA_PICK(block_windows, j->level)(&r); break;
   case BLOCK_NEAREST: ISA_PICK(block_nearest, j->level)(&r); break;
   case BLOCK_SCALE: ISA_PICK(block_scale, j->level)(&r); break;
-  case BLOCK_CONV: case BLOCK_COPY: case BLOCK_NOTHING: case BLOCK_ENTER: case BLOCK_LEAVE: break;
+  case BLOCK_CONV: case BLOCK_LAYER: case BLOCK_COPY: case BLOCK_NOTHING: case BLOCK_ENTER:
+  case BLOCK_LEAVE:
+    break;
   }
 }
 
@@ -364,12 +371,46 @@ static rush_status run_blocks(job *j)
                       block_tasks, j);
 }
 
+/* -- Pixels over all blocks -------------------------------------------------------------------- */
+
+/* Tasks are (image, run of pixels of a row). */
+static void layer_tasks(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const block_step *s = j->s;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t image = i / (j->h * j->per_row), row = i / j->per_row % j->h,
+                  x = j->w * (i % j->per_row) / j->per_row,
+                  n = j->w * (i % j->per_row + 1) / j->per_row - x;
+    const block_pixels p = {.s = s,
+                            .in = s->from + block_at(&s->in, image, 0, row, x),
+                            .out = s->to + block_at(&s->out, image, 0, row, x),
+                            .n = n};
+    ISA_PICK(block_layer, j->level)(&p);
+    for (int64_t b = 0; b < block_count(&s->out); b++)
+      after_pixels(s, image, b, row * s->out.w + x, row * s->out.w + x + n);
+  }
+}
+
+static rush_status run_layer(job *j)
+{
+  const block_place *p = &j->s->out;
+  const bool one_run = j->s->flat && block_is_flat(&j->s->in);
+  j->h = one_run ? 1 : p->h;
+  j->w = one_run ? p->h * p->w : p->w;
+  j->per_row = (j->w + LAYER_PIXELS - 1) / LAYER_PIXELS;
+  return parallel_for(j->cx, j->s->batch * j->h * j->per_row,
+                      i64_max(1, 65536 / (LAYER_PIXELS * p->n_ch)), layer_tasks, j);
+}
+
 rush_status block_run(call_ctx *cx, const block_step *s)
 {
   job j = {.s = s,
            .cx = cx,
            .level = cpu_choose(context_get_options(cx->ctx)->cpu),
            .kr = gemm_kernels_of(cx->ctx, RUSH_FLOAT32, CHAIN_NONE)};
-  TRY(s->kind == BLOCK_CONV ? run_conv(&j) : run_blocks(&j));
+  TRY(s->kind == BLOCK_CONV    ? run_conv(&j)
+      : s->kind == BLOCK_LAYER ? run_layer(&j)
+                               : run_blocks(&j));
   return j.failed ? call_nomem(cx) : RUSH_OK;
 }

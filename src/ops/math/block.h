@@ -63,9 +63,10 @@ typedef enum block_kind {
   BLOCK_WINDOWS,   /* average pooling */
   BLOCK_NEAREST,   /* each pixel repeated out / in times */
   BLOCK_SCALE,     /* * scale + shift only */
+  BLOCK_LAYER,     /* a layer norm over the channels of each pixel */
   BLOCK_COPY,      /* blocks to blocks, from block `first` of the output on */
   BLOCK_NOTHING,   /* only `after` */
-  BLOCK_ENTER,     /* from contiguous [image][channel][row][column] */
+  BLOCK_ENTER,     /* from contiguous [image][channel][row][column], or as block_step says */
   BLOCK_LEAVE      /* to that */
 } block_kind;
 
@@ -78,6 +79,9 @@ typedef struct block_step {
   const float *from;
   float *to;
   int64_t first; /* COPY */
+  bool interleaved; /* ENTER, LEAVE: from or to [image][row][column][channel] */
+  bool repeats;     /* ENTER: from one image for all */
+  double eps;       /* LAYER, whose weight is `scale` and bias `shift`, each or NULL */
   int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
   bool count_pad;  /* with its padding */
   /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its

@@ -27,9 +27,19 @@ ISA_DECLARE(void, block_scale, (const block_rows *r));
 typedef struct block_copy {
   const block_place *place;
   int64_t n_ch, y0, y1;
+  int64_t pixel; /* 0: planes; else the pixels of all channels are so far apart */
   float *planes, *block; /* block: its pixel (0, 0) */
 } block_copy;
 ISA_DECLARE(void, block_enter, (const block_copy *c));
 ISA_DECLARE(void, block_leave, (const block_copy *c));
+
+/* Normalise n neighbouring pixels; in, out: the first one in block 0. */
+typedef struct block_pixels {
+  const block_step *s;
+  const float *in;
+  float *out;
+  int64_t n;
+} block_pixels;
+ISA_DECLARE(void, block_layer, (const block_pixels *p));
 
 #endif

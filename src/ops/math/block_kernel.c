@@ -318,6 +318,68 @@ void ISA_NAME(block_scale)(const block_rows *r)
   }
 }
 
+/* -- Layer norm -------------------------------------------------------------------------------- */
+
+#define N_SUMS (64 / VL)
+
+/* Add the channels of a pixel, or the squares of x - mean, as rows_kernel.inc does: channel i to
+ * lane i % 64, then by halves. */
+INLINE float sum_channels(const block_pixels *p, const float *in, const bool squares, float mean)
+{
+  const block_step *s = p->s;
+  const int64_t n_blocks = block_count(&s->in), step = block_floats(&s->in);
+  vec acc[N_SUMS] = {{0}};
+  float last[BLOCK_LANES], lanes[VL];
+  for (int64_t b = 0; b < n_blocks; b++, in += step) {
+    const int64_t rest = s->in.n_ch - b * BLOCK_LANES;
+    if (rest < BLOCK_LANES) {
+      for (int l = 0; l < BLOCK_LANES; l++)
+        last[l] = l < rest ? in[l] : squares ? mean : 0.0f;
+      in = last;
+    }
+    UNROLL for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+      vec x = load(in + lane);
+      if (squares) {
+        x = x - mean;
+        x = x * x;
+      }
+      acc[(b % 4 * BLOCK_LANES + lane) / VL] += x;
+    }
+  }
+  UNROLL for (int n = N_SUMS / 2; n > 0; n /= 2)
+    UNROLL for (int i = 0; i < n; i++)
+      acc[i] += acc[i + n];
+  store(lanes, acc[0]);
+  for (int n = VL / 2; n > 0; n /= 2)
+    for (int l = 0; l < n; l++)
+      lanes[l] += lanes[l + n];
+  return lanes[0];
+}
+
+void ISA_NAME(block_layer)(const block_pixels *p)
+{
+  const block_step *s = p->s;
+  const int64_t n_blocks = block_count(&s->in), in_step = block_floats(&s->in),
+                out_step = block_floats(&s->out);
+  const double n = (double)s->in.n_ch;
+  for (int64_t i = 0; i < p->n; i++) {
+    const float *in = p->in + i * BLOCK_LANES;
+    float *out = p->out + i * BLOCK_LANES;
+    const double mean = (double)sum_channels(p, in, false, 0.0f) / n;
+    const double var = (double)sum_channels(p, in, true, (float)mean) / n;
+    const float by = (float)(1.0 / sqrt(var + s->eps));
+    for (int64_t b = 0; b < n_blocks; b++, in += in_step, out += out_step)
+      UNROLL for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+        vec x = (load(in + lane) - (float)mean) * by;
+        if (s->scale)
+          x = x * load(s->scale + b * BLOCK_LANES + lane);
+        if (s->shift)
+          x = x + load(s->shift + b * BLOCK_LANES + lane);
+        store(out + lane, x);
+      }
+  }
+}
+
 /* -- Other layouts ----------------------------------------------------------------------------- */
 
 #if ISA_LEVEL >= ISA_AVX512
@@ -354,12 +416,34 @@ INLINE void turn_pixels(const block_copy *c, float *planes, int64_t plane, float
 }
 #endif
 
+/* Copy n pixels whose channels are neighbours. */
+INLINE void copy_pixels(const block_copy *c, float *pixels, float *block, int64_t n,
+                        const bool enters)
+{
+  const int lanes = c->place->lanes;
+  for (int64_t i = 0; i < n; i++, pixels += c->pixel, block += lanes) {
+    if (c->n_ch == BLOCK_LANES) {
+      memcpy(enters ? block : pixels, enters ? pixels : block, BLOCK_LANES * sizeof(float));
+      continue;
+    }
+    for (int64_t l = 0; l < (enters ? lanes : c->n_ch); l++)
+      if (enters)
+        block[l] = l < c->n_ch ? pixels[l] : 0.0f;
+      else
+        pixels[l] = block[l];
+  }
+}
+
 INLINE void copy_rows(const block_copy *c, const bool enters)
 {
   const block_place *p = c->place;
   const bool whole = p->cols == p->w; /* rows are one run */
   const int64_t w = whole ? (c->y1 - c->y0) * p->w : p->w;
   for (int64_t y = c->y0; y < (whole ? c->y0 + 1 : c->y1); y++) {
+    if (c->pixel) {
+      copy_pixels(c, c->planes + y * p->w * c->pixel, c->block + y * p->cols * p->lanes, w, enters);
+      continue;
+    }
     float *planes = c->planes + y * p->w, *block = c->block + y * p->cols * p->lanes;
     if (p->lanes == 1) {
       memcpy(enters ? block : planes, enters ? planes : block, (size_t)w * sizeof(float));
