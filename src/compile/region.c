@@ -182,9 +182,9 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
 {
   call_ctx *cx = c->call->cx;
   const rush_tensor *w = c->args[s->weight].as.tensor;
-  const int64_t n_ch = b->out.n_ch;
+  const int64_t n_ch = b->out.n_ch / s->groups;
   gemm_packing p = {.dtype = RUSH_FLOAT32,
-                    .count = 1,
+                    .count = s->groups,
                     .k = s->n_k,
                     .n = n_ch,
                     .bs = n_ch * s->n_k,
@@ -200,29 +200,40 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
   return RUSH_OK;
 }
 
+/* Return the step without places, which are those of a call. */
+static block_step block_of(const region_step *s, point_call *point)
+{
+  const region_window *w = &s->window;
+
+  return (block_step){.kind = s->kind,
+                      .kernel = {w->kernel[0], w->kernel[1]},
+                      .stride = {w->stride[0], w->stride[1]},
+                      .pad = {w->pad[0], w->pad[1]},
+                      .dilation = {w->dilation[0], w->dilation[1]},
+                      .groups = s->groups,
+                      .width = s->width,
+                      .k_off = s->k_off,
+                      .flat = s->flat,
+                      .clamps = s->clamps,
+                      .clears_border = s->clears_border,
+                      .interleaved = s->interleaved,
+                      .repeats = s->repeats,
+                      .eps = s->eps,
+                      .divisor = w->divisor,
+                      .count_pad = w->count_pad,
+                      .lo = s->lo,
+                      .hi = s->hi,
+                      .after = s->point ? run_point : NULL,
+                      .user = point};
+}
+
 static rush_status run_step(const region_call *c, const region_step *s)
 {
   const region *r = c->r;
   const region_window *w = &s->window;
   point_call point = {c, s};
   gemm_packed *once = NULL;
-  block_step b = {.kind = s->kind,
-                  .kernel = {w->kernel[0], w->kernel[1]},
-                  .stride = {w->stride[0], w->stride[1]},
-                  .pad = {w->pad[0], w->pad[1]},
-                  .dilation = {w->dilation[0], w->dilation[1]},
-                  .k_off = s->k_off,
-                  .flat = s->flat,
-                  .clamps = s->clamps,
-                  .interleaved = s->interleaved,
-                  .repeats = s->repeats,
-                  .eps = s->eps,
-                  .divisor = w->divisor,
-                  .count_pad = w->count_pad,
-                  .lo = s->lo,
-                  .hi = s->hi,
-                  .after = s->point ? run_point : NULL,
-                  .user = &point};
+  block_step b = block_of(s, &point);
 
   if (s->kind == BLOCK_NOTHING && !s->point && (!s->clears_border || s->flat))
     return RUSH_OK;
@@ -231,7 +242,6 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.batch = r->places[s->in].batch * c->batch;
     b.from = place_data(c, s->in);
   }
-  b.clears_border = s->clears_border;
   if (s->n_taps) {
     for (int d = 0; d < 2; d++) {
       b.spread[d] = w->stride[d];

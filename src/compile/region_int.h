@@ -55,8 +55,11 @@ bool region_turns_last(const backend *k, const rush_node *n);
 /* Return what the node is, with its window, or OP_NONE and the reason. */
 region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why);
 bool region_same_image(const region_image *a, const region_image *b);
-/* True for convolutions that compute channel by channel. */
-bool region_is_depthwise(const backend *k, const rush_node *n);
+/* Return the number of groups of a convolution. */
+int64_t region_groups(const backend *k, const rush_node *n);
+/* Return the channels of a group, in and out, of a convolution whose vectors gather them; 0: of
+ * others, which are products. */
+int64_t region_group_width(const backend *k, const rush_node *n);
 /* Read what an argument of a group must be: the body's input v. */
 bool region_fact_of(const backend *k, const rush_graph_value *v, struct region_fact *out);
 /* Return the node that makes the list of tensors that are joined. */
@@ -103,6 +106,7 @@ typedef struct region_step {
   point_part *point;   /* or NULL */
   int64_t *k_off;      /* n_k positions, BLOCK_CONV */
   int64_t n_k;
+  int64_t groups, width; /* as in block.h */
 } region_step;
 
 typedef struct region_fact { /* of an argument */

@@ -356,11 +356,13 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   w->kernel[0] = weight.h;
   w->kernel[1] = weight.w;
   const int64_t taps = weight.h * weight.w;
-  const bool deep = groups > 1 && groups == in.n_ch && weight.n_ch == 1 && out.n_ch == groups &&
-                    taps > 1 && taps <= MOST_TAPS;
-  const bool dense = groups == 1 && weight.n_ch == in.n_ch && in.n_ch <= MOST_TERMS / taps;
+  const bool fits = groups > 0 && in.n_ch == groups * weight.n_ch && out.n_ch % groups == 0;
+  const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS;
+  const bool blocks = weight.n_ch % BLOCK_LANES == 0 && out.n_ch / groups % BLOCK_LANES == 0;
+  const bool product = fits && (groups == 1 || (blocks && !region_group_width(k, n))) &&
+                       weight.n_ch <= MOST_TERMS / taps;
   if (!window_fits(w, &in, &out, false) || !border_is_small(w, &in) ||
-      weight.batch != out.n_ch || in.batch != out.batch || (!deep && !dense))
+      weight.batch != out.n_ch || in.batch != out.batch || (!gathers && !product))
     return "a window or groups that have no kernel in blocks";
   if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
@@ -406,12 +408,22 @@ const rush_graph_value *region_bias(const backend *k, const rush_node *n)
   return ARG(k, n, "bias");
 }
 
-bool region_is_depthwise(const backend *k, const rush_node *n)
+int64_t region_groups(const backend *k, const rush_node *n)
 {
-  region_image weight, in;
+  int64_t groups;
 
-  return image_of(k, k->api->node_input(n, 1), &weight) &&
-         image_of(k, k->api->node_input(n, 0), &in) && weight.n_ch == 1 && in.n_ch > 1;
+  return int_of(k, ARG(k, n, "groups"), &groups) ? groups : 1;
+}
+
+int64_t region_group_width(const backend *k, const rush_node *n)
+{
+  const int64_t groups = region_groups(k, n);
+  region_image weight;
+
+  if (groups <= 1 || !image_of(k, k->api->node_input(n, 1), &weight) ||
+      weight.batch != groups * weight.n_ch)
+    return 0;
+  return weight.n_ch <= 2 || weight.n_ch == 4 || weight.n_ch == 8 ? weight.n_ch : 0;
 }
 
 /* -- Others ------------------------------------------------------------------------------------ */

@@ -177,7 +177,9 @@ static region_step step_of(block_kind kind)
                        .out = NO_INDEX,
                        .weight = NO_INDEX,
                        .bias = NO_INDEX,
-                       .norm = {NO_INDEX, NO_INDEX, NO_INDEX, NO_INDEX}};
+                       .norm = {NO_INDEX, NO_INDEX, NO_INDEX, NO_INDEX},
+                       .groups = 1,
+                       .width = 1};
 }
 
 /* True if v is read by convolutions of all channels only, as their image. */
@@ -192,7 +194,7 @@ static bool feeds_convolutions(const reader *d, const rush_graph_value *v)
     const uint32_t at = made ? state_of(d, made)->node : NO_INDEX;
 
     if (at == NO_INDEX || d->nodes[at].op != OP_CONV || input != 0 ||
-        region_is_depthwise(&d->k, user))
+        region_groups(&d->k, user) > 1)
       return false;
   }
   return true;
@@ -551,8 +553,8 @@ static void read_conv(reader *d, uint32_t at)
   const rush_backend_api *api = d->k.api;
   const rush_node *n = d->nodes[at].node;
   const rush_graph_value *head = api->node_output(n, 0);
-  const bool deep = region_is_depthwise(&d->k, n);
-  region_step s = step_of(deep ? BLOCK_DEPTHWISE : BLOCK_CONV);
+  const int64_t width = region_group_width(&d->k, n);
+  region_step s = step_of(width ? BLOCK_DEPTHWISE : BLOCK_CONV);
   region_image in, out;
 
   s.window = d->nodes[at].window;
@@ -564,12 +566,14 @@ static void read_conv(reader *d, uint32_t at)
     d->failed = true;
     return;
   }
-  s.n_k = (deep ? 1 : in.n_ch) * s.window.kernel[0] * s.window.kernel[1];
+  s.groups = region_groups(&d->k, n);
+  s.width = width;
+  s.n_k = in.n_ch / s.groups * s.window.kernel[0] * s.window.kernel[1];
   /* conv.c computes these by its depthwise kernel */
   const region_window *w = &s.window;
   const bool is_product = s.n_k == 1 && w->stride[0] == 1 && w->stride[1] == 1 && w->pad[0] == 0 &&
                           w->pad[1] == 0;
-  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4 && s.n_k <= 384 && !is_product);
+  s.adds_zero = !is_product && (width == 1 || (in.n_ch == 1 && out.n_ch <= 4 && s.n_k <= 384));
   s.out = new_place(d, &out, BLOCK_LANES);
   node_state *norm = norm_behind(d, head);
   if (norm) {
@@ -809,6 +813,7 @@ static void finish_steps(reader *d)
       continue;
     s->k_off = d->k.api->memory_alloc(d->k.ctx, (size_t)s->n_k * sizeof *s->k_off);
     const block_step b = {.in = r->places[s->in].place,
+                          .groups = s->groups,
                           .kernel = {s->window.kernel[0], s->window.kernel[1]},
                           .dilation = {s->window.dilation[0], s->window.dilation[1]}};
     if (s->k_off)

@@ -233,7 +233,33 @@ class Last(nn.Module):
         return self.e(z.permute(0, 3, 1, 2) + y), functional.relu(z), x * 2.0
 
 
+class Grouped(nn.Module):
+    """Groups of few channels, of whole blocks, and channel by channel without a kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.n = nn.Conv2d(5, 72, 3, 2, 1, bias=False), nn.BatchNorm2d(72)
+        self.g2 = nn.Conv2d(72, 72, 3, 1, 1, groups=36, bias=False)
+        self.g4 = nn.Conv2d(72, 72, (3, 2), (1, 2), 2, dilation=2, groups=18)
+        self.g8 = nn.Conv2d(72, 72, 3, 1, 1, groups=9, bias=False)
+        self.one = nn.Conv2d(72, 72, 1, groups=72, bias=False)
+        self.two = nn.Conv2d(72, 72, 1, 2, groups=72)
+        self.p = nn.Conv2d(72, 96, 1)
+        self.g32 = nn.Conv2d(96, 144, 3, 1, 1, groups=3, bias=False)
+        self.g48 = nn.Conv2d(144, 48, 1, groups=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.relu(self.n(self.a(x)))
+        x = functional.relu(self.n(self.g2(x)))
+        x = self.g8(functional.silu(self.g4(x))) * 1e-20 + self.one(x[:, :, :1, :1].abs())
+        x = self.one(x) * 1e20
+        x = functional.relu6(self.n(self.two(x)))
+        return self.g48(functional.relu(self.g32(self.p(x))))
+
+
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "grouped": (Grouped, (2, 5, 41, 30)),
+    "grouped, 14 x 14": (Grouped, (1, 5, 28, 28)),
     "last": (Last, (2, 3, 41, 67)),
     "last, 16 x 16": (Last, (1, 3, 64, 64)),
     "pools": (Pools, (2, 5, 17, 22)),

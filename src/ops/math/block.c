@@ -75,6 +75,7 @@ typedef struct job {
   int64_t n_k, piece;
   int64_t h, w; /* of the output; flat runs are one row */
   int64_t n_tiles, per_row, n_runs, n_panels;
+  int64_t out_ch, per_group; /* output channels and panels of a group */
   int64_t unit, n_units; /* panels of a task: whole blocks */
   int64_t n_chunks, chunk; /* other steps: of rows */
   int64_t c_rs, a_mid, c_mid; /* mid: of a tile's row 7 */
@@ -85,7 +86,7 @@ typedef struct job {
 void block_offsets(const block_step *s, int64_t *k_off)
 {
   const block_place *p = &s->in;
-  for (int64_t ch = 0; ch < p->n_ch; ch++)
+  for (int64_t ch = 0; ch < p->n_ch / s->groups; ch++)
     for (int64_t y = 0; y < s->kernel[0]; y++)
       for (int64_t x = 0; x < s->kernel[1]; x++)
         *k_off++ = ch / p->lanes * block_floats(p) + ch % p->lanes +
@@ -132,22 +133,39 @@ typedef struct tile_run { /* what a task computes */
   float *sums; /* of pieces, as they are made */
 } tile_run;
 
+/* Return a panel's first output channel. */
+static int64_t channel_of(const job *j, int64_t panel)
+{
+  return panel / j->per_group * j->out_ch + panel % j->per_group * j->kr->nr;
+}
+
+/* Return the end of a group's output channels: of one group, whole blocks. */
+static int64_t block_channels(const block_step *s, int64_t group)
+{
+  return s->groups == 1 ? block_count(&s->out) * BLOCK_LANES
+                        : (group + 1) * (s->out.n_ch / s->groups);
+}
+
 /* Add the terms from k0 on, a piece of them, to tile i of a panel. */
 static void run_tile(const job *j, const tile_run *run, int64_t panel, int64_t i, int64_t k0)
 {
   const block_step *s = j->s;
-  const int64_t nr = j->kr->nr, vl = j->kr->vl, ch = panel * nr, block = block_floats(&s->out);
+  const int64_t nr = j->kr->nr, vl = j->kr->vl, ch = channel_of(j, panel),
+                block = block_floats(&s->out), group = panel / j->per_group,
+                in_blocks = s->in.n_ch / s->groups / s->in.lanes;
+  const gemm_packed weight = gemm_packed_item(s->weight, group);
   const tile_place *at = &run->tiles[i];
   float *mine = run->sums + i * j->kr->mr * nr;
   gemm_tile t = {.k = i64_min(j->piece, j->n_k - k0),
-                 .a = s->from + at->from,
+                 .a = s->from + at->from + group * in_blocks * block_floats(&s->in),
                  .a_rs = s->stride[1] * s->in.lanes,
                  .a_mid = j->a_mid,
                  .a_off = s->k_off + k0,
-                 .b = (const float *)s->weight->data + (panel * j->n_k + k0) * nr,
+                 .b = (const float *)weight.data +
+                      (panel % j->per_group * j->n_k + k0) * nr,
                  .b_ks = nr,
                  .rows = at->rows,
-                 .cols = (int)i64_min(nr, block_count(&s->out) * BLOCK_LANES - ch),
+                 .cols = (int)i64_min(nr, block_channels(s, group) - ch),
                  .c = mine,
                  .c1 = mine + vl,
                  .c_rs = nr,
@@ -173,10 +191,10 @@ static void run_tile(const job *j, const tile_run *run, int64_t panel, int64_t i
 /* Finish tiles [i0, i1) of the run's blocks. */
 static void after_tiles(const job *j, const tile_run *run, int64_t i0, int64_t i1)
 {
-  const int64_t nr = j->kr->nr,
-                end = i64_min((run->p1 * nr + BLOCK_LANES - 1) / BLOCK_LANES,
-                              block_count(&j->s->out));
-  for (int64_t b = run->p0 * nr / BLOCK_LANES; b < end; b++)
+  const int64_t last = channel_of(j, run->p1 - 1),
+                rest = (last / j->out_ch + 1) * j->out_ch - last,
+                end = (last + i64_min(j->kr->nr, rest) + BLOCK_LANES - 1) / BLOCK_LANES;
+  for (int64_t b = channel_of(j, run->p0) / BLOCK_LANES; b < end; b++)
     after_pixels(j->s, run->image, b, run->tiles[i0].first, run->tiles[i1].first);
 }
 
@@ -226,7 +244,7 @@ static void conv_tasks(void *arg, int64_t begin, int64_t end)
 static rush_status run_conv(job *j)
 {
   const block_step *s = j->s;
-  j->n_k = s->in.n_ch * s->kernel[0] * s->kernel[1];
+  j->n_k = s->in.n_ch / s->groups * s->kernel[0] * s->kernel[1];
   j->piece = gemm_k_piece(j->n_k);
   const bool one_run = s->flat && !s->spread[0] && block_is_flat(&s->in) && s->kernel[0] == 1 &&
                        s->kernel[1] == 1 && s->stride[0] == 1 && s->stride[1] == 1 &&
@@ -241,7 +259,9 @@ static rush_status run_conv(job *j)
   j->per_row = (j->w + j->kr->mr - 1) / j->kr->mr;
   j->n_tiles = j->pairs ? (j->h + 1) / 2 : j->h * j->per_row;
   j->n_runs = (j->n_tiles + TASK_TILES - 1) / TASK_TILES;
-  j->n_panels = (s->out.n_ch + j->kr->nr - 1) / j->kr->nr;
+  j->out_ch = s->out.n_ch / s->groups;
+  j->per_group = (j->out_ch + j->kr->nr - 1) / j->kr->nr;
+  j->n_panels = s->groups * j->per_group;
   j->unit = i64_max(1, BLOCK_LANES / j->kr->nr);
   j->n_units = (j->n_panels + j->unit - 1) / j->unit;
   const int64_t macs = i64_max(1, j->h * j->w / j->n_runs * j->n_k * j->kr->nr * j->unit);
@@ -295,18 +315,23 @@ static void copy_blocks(const job *j, int64_t image, int64_t block, int64_t y0, 
 static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
-  const int64_t ch = block * BLOCK_LANES;
+  const int64_t ch = block * BLOCK_LANES, n_taps = s->width * s->kernel[0] * s->kernel[1];
   const block_rows r = {.s = s,
                         .in = s->from + block_at(&s->in, image, block, 0, 0),
                         .out = s->to + block_at(&s->out, image, block, 0, 0),
                         .y0 = y0,
                         .y1 = y1,
-                        .taps = s->taps ? s->taps + ch * s->kernel[0] * s->kernel[1] : NULL,
+                        .taps = s->taps ? s->taps + ch * n_taps : NULL,
                         .bias = s->bias ? s->bias + ch : NULL,
                         .scale = s->scale ? s->scale + ch : NULL,
                         .shift = s->scale ? s->shift + ch : NULL};
   switch (s->kind) {
-  case BLOCK_DEPTHWISE: ISA_PICK(block_depthwise, j->level)(&r); break;
+  case BLOCK_DEPTHWISE:
+    if (s->width == 1 && s->bias)
+      ISA_PICK(block_depthwise, j->level)(&r);
+    else
+      ISA_PICK(block_grouped, j->level)(&r);
+    break;
   case BLOCK_MAX: ISA_PICK(block_max, j->level)(&r); break;
   case BLOCK_AVERAGE: ISA_PICK(block_average, j->level)(&r); break;
   case BLOCK_MEAN: ISA_PICK(block_mean, j->level)(&r); break;
@@ -351,7 +376,9 @@ static void block_tasks(void *arg, int64_t begin, int64_t end)
 static int64_t terms_of(const block_step *s)
 {
   switch (s->kind) {
-  case BLOCK_DEPTHWISE: case BLOCK_MAX: case BLOCK_WINDOWS:
+  case BLOCK_DEPTHWISE:
+    return s->kernel[0] * s->kernel[1] * s->width;
+  case BLOCK_MAX: case BLOCK_WINDOWS:
     return s->kernel[0] * s->kernel[1];
   case BLOCK_AVERAGE: case BLOCK_MEAN:
     return s->in.h * s->in.w / (s->out.h * s->out.w) + 1;

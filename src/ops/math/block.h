@@ -56,7 +56,7 @@ typedef void block_after(void *user, int64_t image, int64_t block, int64_t y, in
 
 typedef enum block_kind {
   BLOCK_CONV,      /* all channels of the input for each of the output; input lanes 16 or 1 */
-  BLOCK_DEPTHWISE, /* channel by channel */
+  BLOCK_DEPTHWISE, /* channel by channel, or groups of few: those that a vector can gather */
   BLOCK_MAX,       /* pooling; a NaN wins */
   BLOCK_AVERAGE,   /* of boxes that cover each channel, as adaptive_avg_pool2d adds them */
   BLOCK_MEAN,      /* of each channel, as mean adds its pixels */
@@ -75,6 +75,8 @@ typedef struct block_step {
   block_kind kind;
   int64_t batch;
   int64_t kernel[2], stride[2], pad[2], dilation[2]; /* h, w */
+  int64_t groups; /* CONV: of whole blocks, in and out */
+  int64_t width;  /* DEPTHWISE: channels of a group, 1, 2, 4 or 8, in and out */
   block_place in, out;
   const float *from;
   float *to;
@@ -84,8 +86,8 @@ typedef struct block_step {
   double eps;       /* LAYER, whose weight is `scale` and bias `shift`, each or NULL */
   int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
   bool count_pad;  /* with its padding */
-  /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its
-   * terms (block_offsets).  DEPTHWISE: [block][tap][16]. */
+  /* CONV: B of the product (k = in channels x taps, n = out channels, of each group), packed; the
+   * positions of its terms (block_offsets).  DEPTHWISE: [block][channel of a group, tap][16]. */
   const gemm_packed *weight;
   const int64_t *k_off;
   const float *taps;

@@ -15,6 +15,7 @@ typedef struct block_rows {
 } block_rows;
 
 ISA_DECLARE(void, block_depthwise, (const block_rows *r));
+ISA_DECLARE(void, block_grouped, (const block_rows *r)); /* any width, and without bias */
 ISA_DECLARE(void, block_max, (const block_rows *r));
 ISA_DECLARE(void, block_average, (const block_rows *r));
 ISA_DECLARE(void, block_mean, (const block_rows *r));

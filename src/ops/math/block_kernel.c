@@ -85,6 +85,26 @@ INLINE vec larger(vec x, vec best)
 
 /* -- Depthwise --------------------------------------------------------------------------------- */
 
+/* Add the bias, apply what follows, and store N pixels. */
+INLINE void finish_pixels(const block_rows *r, vec *acc, float *out, int lane, const int N)
+{
+  if (r->bias) {
+    const vec bias = load(r->bias + lane);
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] += bias;
+  }
+  if (r->scale) {
+    const vec scale = load(r->scale + lane), shift = load(r->shift + lane);
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] = acc[i] * scale + shift;
+  }
+  if (r->s->clamps)
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] = clamped(acc[i], r->s->lo, r->s->hi);
+  UNROLL for (int i = 0; i < N; i++)
+    store(out + i * BLOCK_LANES, acc[i]);
+}
+
 /* Compute N pixels of a row.  K > 0: the kernel's columns, without dilation; S: the stride. */
 INLINE void depth_pixels(const block_rows *r, const float *in, float *out, int lane, const int N,
                          const int K, const int S)
@@ -113,19 +133,7 @@ INLINE void depth_pixels(const block_rows *r, const float *in, float *out, int l
         acc[i] = fma_of(wk, load(in + k * col + i * step), acc[i]);
     }
   }
-  const vec bias = load(r->bias + lane);
-  UNROLL for (int i = 0; i < N; i++)
-    acc[i] += bias;
-  if (r->scale) {
-    const vec scale = load(r->scale + lane), shift = load(r->shift + lane);
-    UNROLL for (int i = 0; i < N; i++)
-      acc[i] = acc[i] * scale + shift;
-  }
-  if (s->clamps)
-    UNROLL for (int i = 0; i < N; i++)
-      acc[i] = clamped(acc[i], s->lo, s->hi);
-  UNROLL for (int i = 0; i < N; i++)
-    store(out + i * BLOCK_LANES, acc[i]);
+  finish_pixels(r, acc, out, lane, N);
 }
 
 INLINE void depth_rows(const block_rows *r, const int K, const int S)
@@ -170,6 +178,73 @@ void ISA_NAME(block_depthwise)(const block_rows *r)
   else
 #endif
     depth_rows(r, 0, 0);
+}
+
+/* -- Groups of few channels -------------------------------------------------------------------- */
+
+/* Load, for each lane from `lane` on, channel `at` of the lane's group; width: 1, 2, 4 or 8. */
+INLINE vec load_grouped(const float *in, int lane, int width, const int *from)
+{
+#if ISA_LEVEL >= ISA_AVX512
+  (void)lane;
+  (void)width;
+  return (vec)_mm512_permutexvar_ps(_mm512_loadu_si512(from), _mm512_loadu_ps(in));
+#elif ISA_LEVEL >= ISA_AVX2
+  (void)width; /* a group does not cross a vector */
+  return (vec)_mm256_permutevar8x32_ps(_mm256_loadu_ps(in + lane),
+                                       _mm256_loadu_si256((const __m256i *)(const void *)from));
+#else
+  vec v;
+  (void)width;
+  (void)lane;
+  for (int i = 0; i < VL; i++)
+    v[i] = in[from[i]];
+  return v;
+#endif
+}
+
+/* Compute N pixels: one chain over (channel of the group, row, column) for each lane. */
+INLINE void grouped_pixels(const block_rows *r, const float *in, float *out, int lane, const int N)
+{
+  const block_step *s = r->s;
+  const int64_t row = s->dilation[0] * s->in.cols * BLOCK_LANES,
+                col = s->dilation[1] * BLOCK_LANES, step = s->stride[1] * BLOCK_LANES;
+  const int width = (int)s->width;
+  const float *w = r->taps + lane;
+  vec acc[8] = {{0}};
+  for (int at = 0; at < width; at++) {
+    int from[VL];
+    for (int i = 0; i < VL; i++) /* AVX2 counts from the vector's first lane */
+      from[i] = (lane + i) / width * width + at - (ISA_LEVEL == ISA_AVX2 ? lane : 0);
+    for (int64_t y = 0; y < s->kernel[0]; y++)
+      for (int64_t k = 0; k < s->kernel[1]; k++, w += BLOCK_LANES) {
+        const vec wk = load(w);
+        UNROLL for (int i = 0; i < N; i++)
+          acc[i] = fma_of(wk, load_grouped(in + y * row + k * col + i * step, lane, width, from),
+                          acc[i]);
+      }
+  }
+  finish_pixels(r, acc, out, lane, N);
+}
+
+void ISA_NAME(block_grouped)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  const int64_t w = s->out.w, step = s->stride[1] * BLOCK_LANES;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const float *row = r->in + ((y * s->stride[0] - s->pad[0]) * s->in.cols - s->pad[1]) *
+                                 BLOCK_LANES;
+    float *to = r->out + y * s->out.cols * BLOCK_LANES;
+    for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+      int64_t x = 0;
+#if ISA_LEVEL > ISA_PORTABLE
+      for (; x + 7 <= w; x += 7)
+        grouped_pixels(r, row + x * step, to + x * BLOCK_LANES + lane, lane, 7);
+#endif
+      for (; x < w; x++)
+        grouped_pixels(r, row + x * step, to + x * BLOCK_LANES + lane, lane, 1);
+    }
+  }
 }
 
 /* -- Pooling and scaling ----------------------------------------------------------------------- */
