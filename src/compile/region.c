@@ -219,6 +219,9 @@ static block_step block_of(const region_step *s, point_call *point)
                       .interleaved = s->interleaved,
                       .repeats = s->repeats,
                       .eps = s->eps,
+                      .from_ch = s->from_ch,
+                      .to_ch = s->to_ch,
+                      .n_copied = s->n_copied,
                       .divisor = w->divisor,
                       .count_pad = w->count_pad,
                       .lo = s->lo,
@@ -258,8 +261,6 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.from = arg_data(c, s->arg);
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
-  else if (s->kind == BLOCK_COPY)
-    b.first = s->arg;
   else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE ||
            s->kind == BLOCK_LAYER)
     set_params(c, s, &b);
@@ -362,7 +363,7 @@ static const char *const kind_names[] = {
   [BLOCK_MEAN] = "mean",          [BLOCK_WINDOWS] = "average of windows",
   [BLOCK_NEAREST] = "nearest",    [BLOCK_SCALE] = "batch norm",
   [BLOCK_LAYER] = "layer norm",
-  [BLOCK_COPY] = "joined blocks", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
+  [BLOCK_COPY] = "copied channels", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 
 static void describe_step(const region *r, const region_step *s, text_buf *out)

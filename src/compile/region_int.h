@@ -20,6 +20,8 @@ typedef enum region_op {
   OP_LAYER,  /* layer norm over the last dimension of four: channels come last */
   OP_LINEAR, /* of the last dimension of four */
   OP_TURN,   /* permute, which moves channels last or back: the same image */
+  OP_SAME,   /* a slice of everything */
+  OP_SLICE,  /* of channels */
   OP_CAT,
   OP_LIST, /* of what OP_CAT joins */
   OP_POINT
@@ -30,6 +32,7 @@ typedef struct region_window {
   int64_t kernel[2], stride[2], pad[2], dilation[2];
   int64_t divisor; /* of averages: 0: by their elements, */
   bool count_pad;  /* with padding */
+  int64_t first;   /* channel of a slice */
 } region_window;
 
 /* A 3- or 4-dimensional float32 tensor as an image. */
@@ -40,7 +43,12 @@ typedef struct region_image {
 
 /* How a dense tensor lies in memory: its dimensions in order; or as if the second of four were the
  * last; or the last of four the second. */
-typedef enum region_order { ORDER_ROWS, ORDER_CHANNELS_LAST, ORDER_CHANNELS_SECOND } region_order;
+typedef enum region_order {
+  ORDER_ROWS,
+  ORDER_CHANNELS_LAST,
+  ORDER_CHANNELS_SECOND,
+  ORDER_SLICED /* images are further apart than their elements: only inside a region */
+} region_order;
 
 struct region_fact;
 /* Read the image that the value's type describes; false for other types, layouts and sizes.
@@ -93,7 +101,8 @@ typedef struct region_step {
   block_kind kind;
   region_window window;
   uint32_t in, out;    /* places; NO_INDEX: none */
-  uint32_t arg;        /* ENTER: the argument; LEAVE: the result; COPY: the first block */
+  uint32_t arg;        /* ENTER: the argument; LEAVE: the result */
+  int64_t from_ch, to_ch, n_copied; /* COPY */
   uint32_t weight, bias; /* arguments of convolutions */
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;

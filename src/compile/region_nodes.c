@@ -153,7 +153,13 @@ static bool tensor_facts(const backend *k, const rush_graph_value *v, rush_type_
       *order = (region_order)i;
       return true;
     }
-  return false;
+  const int64_t apart = f->n_dims > 1 ? f->strides[0] : -1;
+  int64_t n = 1;
+  for (int d = 1; d < f->n_dims && apart > 0 && f->sizes[d] > 0 && n <= MOST_ELEMS; d++)
+    n *= i64_min(f->sizes[d], MOST_ELEMS);
+  f->strides[0] = n;
+  *order = ORDER_SLICED;
+  return apart > n && is_dense(f, orders[ORDER_ROWS]) && f->sizes[0] > 0;
 }
 
 /* Read the facts of a row-major tensor. */
@@ -185,7 +191,7 @@ bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *ou
     return n <= COUNT_OF(out->sizes);
   }
   *out = (region_fact){0};
-  if (!tensor_facts(k, v, &f, &out->order))
+  if (!tensor_facts(k, v, &f, &out->order) || out->order == ORDER_SLICED)
     return false;
   out->n = f.n_dims;
   memcpy(out->sizes, f.sizes, sizeof out->sizes);
@@ -264,7 +270,7 @@ static bool is_vector(const backend *k, const rush_graph_value *v, int64_t n)
 
 /* -- Windows ----------------------------------------------------------------------------------- */
 
-static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false};
+static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0};
 
 /* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
 static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
@@ -488,7 +494,6 @@ const rush_node *region_joined(const backend *k, const rush_node *n)
   return k->api->value_node(k->api->node_input(n, 0));
 }
 
-/* Images are joined block by block: all but the last have whole blocks. */
 static const char *read_cat(const backend *k, const rush_node *n)
 {
   const rush_backend_api *api = k->api;
@@ -504,8 +509,8 @@ static const char *read_cat(const backend *k, const rush_node *n)
   const size_t n_items = api->node_n_inputs(list);
   for (size_t i = 0; i < n_items; i++) {
     if (!image_of(k, api->node_input(list, i), &in) || in.batch != out.batch ||
-        in.h != out.h || in.w != out.w || (i + 1 < n_items && in.n_ch % BLOCK_LANES != 0))
-      return "images that are not joined at whole blocks";
+        in.h != out.h || in.w != out.w)
+      return "images of several sizes";
     n_ch += in.n_ch;
   }
   return n_ch == out.n_ch ? NULL : NO_IMAGE;
@@ -518,6 +523,31 @@ static bool read_pooled(const backend *k, const rush_node *n, region_image *in, 
          image_of(k, k->api->node_output(n, 0), out) &&
          region_dims_of(k, k->api->node_input(n, 0)) == 4 && in->batch == out->batch &&
          in->n_ch == out->n_ch;
+}
+
+static bool seems_last(const backend *k, const rush_graph_value *v);
+
+/* Read a slice of channels, or of everything. */
+static const char *read_slice(const backend *k, const rush_node *n, region_window *w,
+                              region_op *kind)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *x = api->node_input(n, 0);
+  region_image in, out;
+  int64_t dim, start = 0, step;
+
+  *w = plain_window;
+  if (!image_of(k, x, &in) || !image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
+      in.h != out.h || in.w != out.w || seems_last(k, x))
+    return NO_IMAGE;
+  *kind = in.n_ch == out.n_ch ? OP_SAME : OP_SLICE;
+  if (!int_of(k, ARG(k, n, "dim"), &dim) || !int_of(k, ARG(k, n, "step"), &step) || step != 1 ||
+      (!is_none(k, ARG(k, n, "start")) && !int_of(k, ARG(k, n, "start"), &start)))
+    return "a slice with a step, or that is not constant";
+  w->first = start < 0 ? start + in.n_ch : start;
+  if (*kind == OP_SLICE && (dim != 1 || w->first < 0 || w->first > in.n_ch - out.n_ch))
+    return "not a slice of channels";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_average(const backend *k, const rush_node *n)
@@ -775,6 +805,11 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_LINEAR, read_linear(k, n), why);
   case OPN_PERMUTE:
     return op_or_none(OP_TURN, read_turn(k, n), why);
+  case OPN_SLICE: {
+    region_op kind = OP_SLICE;
+    const char *refused = read_slice(k, n, w, &kind);
+    return op_or_none(kind, refused, why);
+  }
   case OPN_MEAN:
     return op_or_none(OP_MEAN, read_mean(k, n), why);
   case OPN_UPSAMPLE_NEAREST2D:
@@ -813,9 +848,48 @@ static bool may_copy_view(const backend *k, const rush_node *n)
   const rush_node *made = k->api->value_node(base);
   const op *o = made ? table_op(k, made) : NULL;
 
-  if (!o || o->effects & OP_RETURNS_ARG || (o->family == FAMILY_VIEW && o->name_key != OPN_PERMUTE))
+  const bool is_view = o && o->family == FAMILY_VIEW;
+
+  if (!o || o->effects & OP_RETURNS_ARG ||
+      (is_view && o->name_key != OPN_PERMUTE && o->name_key != OPN_SLICE))
     return false;
-  return (o->family != FAMILY_VIEW || may_copy_view(k, made)) && is_only_read(k, base, 8);
+  return (!is_view || may_copy_view(k, made)) && is_only_read(k, base, 8);
+}
+
+/* True if v can leave a region, or all that reads it can be in one. */
+static bool users_take(const backend *k, const rush_graph_value *v)
+{
+  region_window w;
+  region_fact fact;
+  const char *why;
+  size_t input;
+
+  if (region_fact_of(k, v, &fact))
+    return true;
+  for (size_t i = 0; i < k->api->value_n_uses(v); i++)
+    if (region_op_of(k, k->api->value_use(v, i, &input), &w, &why) == OP_NONE)
+      return false;
+  return true;
+}
+
+/* True if each tensor with gaps that the node reads is made by a node that a region takes. */
+static bool operands_enter(const backend *k, const rush_node *n, cpu_level level)
+{
+  const rush_backend_api *api = k->api;
+
+  for (size_t i = 0; i < api->node_n_inputs(n); i++) {
+    const rush_graph_value *v = api->node_input(n, i);
+    const rush_node *made = api->value_node(v);
+    rush_type_facts f;
+    region_order order;
+
+    if (made && makes_list(k, made) && !operands_enter(k, made, level))
+      return false;
+    if (tensor_facts(k, v, &f, &order) && order == ORDER_SLICED &&
+        (!made || region_refuse(k, made, level)))
+      return false;
+  }
+  return true;
 }
 
 const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
@@ -825,8 +899,14 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 
   if (level < CPU_AVX2)
     return "no machine code here";
-  if (region_op_of(k, n, &w, &why) == OP_TURN && !may_copy_view(k, n))
+  const region_op kind = region_op_of(k, n, &w, &why);
+  if (kind != OP_NONE && !operands_enter(k, n, level))
+    return "an operand with gaps in memory";
+  const bool is_view = kind == OP_TURN || kind == OP_SAME || kind == OP_SLICE;
+  if (is_view && !may_copy_view(k, n))
     return "a view of what may be written to, or is seen from outside";
+  if (is_view && !users_take(k, k->api->node_output(n, 0)))
+    return "a view with gaps that is read by others";
   return why;
 }
 

@@ -53,10 +53,13 @@ static value_state *state_of(const reader *d, const rush_graph_value *v)
 
 /* -- Images ------------------------------------------------------------------------------------ */
 
+/* True for nodes that make no step: their image is their operand's. */
+static bool is_same_image(region_op op) { return op == OP_TURN || op == OP_SAME; }
+
 /* Return the value that v is a permute of, or v. */
 static const rush_graph_value *root_of(const reader *d, const rush_graph_value *v)
 {
-  for (uint32_t at; (at = state_of(d, v)->node) != NO_INDEX && d->nodes[at].op == OP_TURN;)
+  for (uint32_t at; (at = state_of(d, v)->node) != NO_INDEX && is_same_image(d->nodes[at].op);)
     v = d->k.api->node_input(d->nodes[at].node, 0);
   return v;
 }
@@ -110,7 +113,7 @@ static void find_channels(reader *d, const node_state *s)
   const rush_node *n = s->node;
   const bool turns_last = s->op == OP_TURN && region_turns_last(&d->k, n),
              last = s->op == OP_LAYER || s->op == OP_LINEAR || (s->op == OP_TURN && !turns_last) ||
-                    (s->op == OP_POINT && point_wants_last(d, n));
+                    ((s->op == OP_POINT || s->op == OP_SAME) && point_wants_last(d, n));
 
   for (size_t i = 0; i < api->node_n_inputs(n); i++)
     if (api->value_is_tensor(api->node_input(n, i)) &&
@@ -172,7 +175,7 @@ static void add_step(reader *d, const region_step *s)
 static region_step step_of(block_kind kind)
 {
   return (region_step){.kind = kind,
-                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false},
+                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0},
                        .in = NO_INDEX,
                        .out = NO_INDEX,
                        .weight = NO_INDEX,
@@ -283,7 +286,7 @@ static bool leaves_set(const reader *d, const point_set *p, const rush_graph_val
     const rush_node *user = api->value_use(v, i, &input);
     const rush_graph_value *made = api->node_output(user, 0);
     const uint32_t at = made ? state_of(d, made)->node : NO_INDEX;
-    bool inside = at != NO_INDEX && d->nodes[at].op == OP_TURN && !leaves_set(d, p, made);
+    bool inside = at != NO_INDEX && is_same_image(d->nodes[at].op) && !leaves_set(d, p, made);
 
     for (uint32_t j = 0; j < p->n_nodes && !inside; j++)
       inside = p->nodes[j] == user;
@@ -634,7 +637,21 @@ static void read_spread(reader *d, uint32_t at)
   finish_step(d, at, &nothing, head, NULL);
 }
 
-/* Copy the items' blocks one behind the other. */
+/* Copy all channels of `in` to `out`, or as many as it has, from channel `from` to `to`. */
+static int64_t add_copy(reader *d, uint32_t in, uint32_t out, int64_t from, int64_t to)
+{
+  region_step copy = step_of(BLOCK_COPY);
+
+  copy.in = in;
+  copy.out = out;
+  copy.from_ch = from;
+  copy.to_ch = to;
+  copy.n_copied = i64_min(d->r->places[in].place.n_ch - from, d->r->places[out].place.n_ch - to);
+  add_step(d, &copy);
+  return copy.n_copied;
+}
+
+/* Copy the items' channels one behind the other. */
 static void read_cat(reader *d, uint32_t at)
 {
   const rush_backend_api *api = d->k.api;
@@ -642,7 +659,7 @@ static void read_cat(reader *d, uint32_t at)
   const rush_graph_value *head = api->node_output(n, 0);
   region_step nothing = step_of(BLOCK_NOTHING);
   region_image out;
-  uint32_t block = 0;
+  int64_t ch = 0;
 
   if (!image_of(d, head, &out)) {
     d->failed = true;
@@ -651,15 +668,27 @@ static void read_cat(reader *d, uint32_t at)
   for (size_t i = 0; i < api->node_n_inputs(list); i++)
     (void)place_of(d, api->node_input(list, i)); /* what enters does so before */
   nothing.out = new_place(d, &out, BLOCK_LANES);
-  for (size_t i = 0; i < api->node_n_inputs(list) && !d->failed; i++) {
-    region_step copy = step_of(BLOCK_COPY);
+  for (size_t i = 0; i < api->node_n_inputs(list) && !d->failed; i++)
+    ch += add_copy(d, place_of(d, api->node_input(list, i)), nothing.out, 0, ch);
+  finish_step(d, at, &nothing, head, NULL);
+}
 
-    copy.in = place_of(d, api->node_input(list, i));
-    copy.out = nothing.out;
-    copy.arg = block;
-    block += (uint32_t)block_count(&d->r->places[copy.in].place);
-    add_step(d, &copy);
+static void read_slice(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  region_step nothing = step_of(BLOCK_NOTHING);
+  region_image out;
+
+  if (!image_of(d, head, &out)) {
+    d->failed = true;
+    return;
   }
+  const uint32_t in = place_of(d, api->node_input(n, 0));
+  nothing.out = new_place(d, &out, BLOCK_LANES);
+  if (!d->failed)
+    add_copy(d, in, nothing.out, d->nodes[at].window.first, 0);
   finish_step(d, at, &nothing, head, NULL);
 }
 
@@ -670,8 +699,12 @@ static void read_node(reader *d, uint32_t at)
   const rush_graph_value *head = api->node_output(n, 0);
   region_image out;
 
-  if (d->nodes[at].op == OP_LIST || d->nodes[at].op == OP_TURN)
+  if (d->nodes[at].op == OP_LIST || is_same_image(d->nodes[at].op))
     return;
+  if (d->nodes[at].op == OP_SLICE) {
+    read_slice(d, at);
+    return;
+  }
   if (d->nodes[at].op == OP_CONV) {
     read_conv(d, at);
     return;

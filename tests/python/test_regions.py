@@ -257,7 +257,25 @@ class Grouped(nn.Module):
         return self.g48(functional.relu(self.g32(self.p(x))))
 
 
+class Shifted(nn.Module):
+    """Channels joined and sliced at any of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(9, 27, 3, 1, 1), nn.Conv2d(27, 10, 1)
+        self.c, self.d = nn.Conv2d(58, 38, 3, 1, 1), nn.Conv2d(20, 37, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = functional.relu(self.a(x))
+        b = torch.sigmoid(self.b(a))
+        c = self.c(functional.relu(torch.cat([b, a, b[:, :, :], b, a[:, 5:6]], 1)))
+        y = torch.tanh(c[:, 3:23, :, :]) + c[:, -20:]
+        return torch.cat([self.d(y), b[:, 1:], y[:, 16:]], 1) * 0.5
+
+
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "shifted": (Shifted, (1, 9, 11, 30)),
+    "shifted, 2 images": (Shifted, (2, 9, 11, 12)),
     "grouped": (Grouped, (2, 5, 41, 30)),
     "grouped, 14 x 14": (Grouped, (1, 5, 28, 28)),
     "last": (Last, (2, 3, 41, 67)),
@@ -475,7 +493,7 @@ def test_images_of_several_batches(tmp_path: pathlib.Path) -> None:
             assert same(ours(x, y), plain(x, y)), (n, m)
 
 
-@pytest.mark.parametrize("name", ["branches", "pools"])
+@pytest.mark.parametrize("name", ["branches", "pools", "shifted", "shifted, 2 images"])
 def test_a_network_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
     net, x = network(name)
     path = tmp_path / "net.pt"

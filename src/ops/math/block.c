@@ -306,9 +306,19 @@ static void copy_rows(const job *j, int64_t image, int64_t block, int64_t y0, in
 static void copy_blocks(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
+  const int64_t from = (s->from_ch - s->to_ch) / BLOCK_LANES + block;
+  if (s->from_ch % BLOCK_LANES != 0 || s->to_ch % BLOCK_LANES != 0) {
+    const block_rows r = {.s = s,
+                          .in = s->from + block_at(&s->in, image, 0, 0, 0),
+                          .out = s->to + block_at(&s->out, image, 0, 0, 0),
+                          .y0 = y0,
+                          .y1 = y1};
+    ISA_PICK(block_shift, j->level)(&r, block);
+    return;
+  }
   for (int64_t y = y0; y < y1; y++)
-    memcpy(s->to + block_at(&s->out, image, s->first + block, y, 0),
-           s->from + block_at(&s->in, image, block, y, 0),
+    memcpy(s->to + block_at(&s->out, image, block, y, 0),
+           s->from + block_at(&s->in, image, from, y, 0),
            (size_t)(s->in.w * BLOCK_LANES) * sizeof *s->to);
 }
 
@@ -347,7 +357,16 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
 /* Return the image whose blocks and rows are tasks. */
 static const block_place *places_by(const block_step *s)
 {
-  return s->kind == BLOCK_LEAVE || s->kind == BLOCK_COPY ? &s->in : &s->out;
+  return s->kind == BLOCK_LEAVE ? &s->in : &s->out;
+}
+
+/* Return the number of blocks that are written, or read to leave; *first: the first one. */
+static int64_t blocks_of(const block_step *s, int64_t *first)
+{
+  *first = s->kind == BLOCK_COPY ? s->to_ch / BLOCK_LANES : 0;
+  return s->kind == BLOCK_COPY
+           ? (s->to_ch + s->n_copied + BLOCK_LANES - 1) / BLOCK_LANES - *first
+           : block_count(places_by(s));
 }
 
 /* Tasks are (image, block, chunk of rows), chunks fastest. */
@@ -357,10 +376,12 @@ static void block_tasks(void *arg, int64_t begin, int64_t end)
   const block_step *s = j->s;
   const bool copies = s->kind == BLOCK_ENTER || s->kind == BLOCK_LEAVE;
   const block_place *p = places_by(s);
-  const int64_t n_blocks = block_count(p);
+  int64_t first;
+  const int64_t n_blocks = blocks_of(s, &first);
   for (int64_t i = begin; i < end; i++) {
     const int64_t y0 = i % j->n_chunks * j->chunk, y1 = i64_min(y0 + j->chunk, p->h);
-    const int64_t block = i / j->n_chunks % n_blocks, image = i / j->n_chunks / n_blocks;
+    const int64_t block = first + i / j->n_chunks % n_blocks,
+                  image = i / j->n_chunks / n_blocks;
     if (copies)
       copy_rows(j, image, block, y0, y1);
     else if (s->kind == BLOCK_COPY)
@@ -368,7 +389,7 @@ static void block_tasks(void *arg, int64_t begin, int64_t end)
     else if (s->kind != BLOCK_NOTHING)
       compute_rows(j, image, block, y0, y1);
     if (s->kind != BLOCK_LEAVE)
-      after_pixels(s, image, s->first + block, y0 * p->w, y1 * p->w);
+      after_pixels(s, image, block, y0 * p->w, y1 * p->w);
   }
 }
 
@@ -391,11 +412,12 @@ static rush_status run_blocks(job *j)
 {
   const block_step *s = j->s;
   const block_place *p = places_by(s);
+  int64_t first;
   j->chunk = i64_max(1, i64_min(p->h, TASK_PIXELS / p->w));
   j->n_chunks = (p->h + j->chunk - 1) / j->chunk;
   const int64_t work = i64_max(1, j->chunk * p->w * (terms_of(s) + 4)); /* vectors */
-  return parallel_for(j->cx, s->batch * block_count(p) * j->n_chunks, i64_max(1, 16384 / work),
-                      block_tasks, j);
+  return parallel_for(j->cx, s->batch * blocks_of(s, &first) * j->n_chunks,
+                      i64_max(1, 16384 / work), block_tasks, j);
 }
 
 /* -- Pixels over all blocks -------------------------------------------------------------------- */

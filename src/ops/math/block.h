@@ -64,7 +64,7 @@ typedef enum block_kind {
   BLOCK_NEAREST,   /* each pixel repeated out / in times */
   BLOCK_SCALE,     /* * scale + shift only */
   BLOCK_LAYER,     /* a layer norm over the channels of each pixel */
-  BLOCK_COPY,      /* blocks to blocks, from block `first` of the output on */
+  BLOCK_COPY,      /* n_copied channels from from_ch on to to_ch and on */
   BLOCK_NOTHING,   /* only `after` */
   BLOCK_ENTER,     /* from contiguous [image][channel][row][column], or as block_step says */
   BLOCK_LEAVE      /* to that */
@@ -80,7 +80,7 @@ typedef struct block_step {
   block_place in, out;
   const float *from;
   float *to;
-  int64_t first; /* COPY */
+  int64_t from_ch, to_ch, n_copied; /* COPY; behind the output's last channel are zeros */
   bool interleaved; /* ENTER, LEAVE: from or to [image][row][column][channel] */
   bool repeats;     /* ENTER: from one image for all */
   double eps;       /* LAYER, whose weight is `scale` and bias `shift`, each or NULL */

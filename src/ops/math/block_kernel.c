@@ -455,6 +455,44 @@ void ISA_NAME(block_layer)(const block_pixels *p)
   }
 }
 
+/* -- Channels elsewhere in blocks ------------------------------------------------------------- */
+
+/* Copy lanes [begin, end) of n pixels: from[lane] on; the other lanes stay. */
+INLINE void copy_lanes(const float *from, float *to, int begin, int end, int64_t n)
+{
+#if ISA_LEVEL >= ISA_AVX512
+  const __mmask16 m = (__mmask16)((1u << end) - (1u << begin));
+  for (int64_t i = 0; i < n * BLOCK_LANES; i += BLOCK_LANES)
+    _mm512_mask_storeu_ps(to + i, m, _mm512_maskz_loadu_ps(m, from + i));
+#else
+  for (int64_t i = 0; i < n * BLOCK_LANES; i += BLOCK_LANES)
+    for (int l = begin; l < end; l++)
+      to[i + l] = from[i + l];
+#endif
+}
+
+void ISA_NAME(block_shift)(const block_rows *r, int64_t block)
+{
+  const block_step *s = r->s;
+  const int64_t ch0 = block * BLOCK_LANES, end_ch = s->to_ch + s->n_copied;
+  const int end = (int)(end_ch - ch0 < BLOCK_LANES ? end_ch - ch0 : BLOCK_LANES);
+  for (int l = (int)(s->to_ch > ch0 ? s->to_ch - ch0 : 0), next; l < end; l = next) {
+    const int64_t ch = s->from_ch + ch0 + l - s->to_ch, at = ch % BLOCK_LANES;
+    const float *in = r->in + ch / BLOCK_LANES * block_floats(&s->in) + at - l;
+    next = l + BLOCK_LANES - (int)at < end ? l + BLOCK_LANES - (int)at : end;
+    for (int64_t y = r->y0; y < r->y1; y++)
+      copy_lanes(in + y * s->in.cols * BLOCK_LANES,
+                 r->out + block * block_floats(&s->out) + y * s->out.cols * BLOCK_LANES, l, next,
+                 s->out.w);
+  }
+  if (end_ch != s->out.n_ch || end == BLOCK_LANES)
+    return;
+  for (int64_t y = r->y0; y < r->y1; y++)
+    for (int64_t x = 0; x < s->out.w; x++)
+      for (int l = end; l < BLOCK_LANES; l++)
+        r->out[block * block_floats(&s->out) + (y * s->out.cols + x) * BLOCK_LANES + l] = 0.0f;
+}
+
 /* -- Other layouts ----------------------------------------------------------------------------- */
 
 #if ISA_LEVEL >= ISA_AVX512
