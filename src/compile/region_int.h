@@ -127,6 +127,9 @@ typedef struct region_fact { /* of an argument */
   region_order order;
 } region_fact;
 
+/* Set the borders, offsets in memory and positions of a region whose steps are complete. */
+rush_status region_place_all(region *r) RUSH_CHECKED;
+
 struct region {
   backend backend;
   cpu_level level;

@@ -5,8 +5,7 @@
  * step has just made and otherwise only what exists already: they become one tape, whose results
  * that others read get places of their own.  Pointwise nodes that join no step become one without
  * a base.  A permute that moves channels last or back makes no step: the image stays as it is.
- * Then borders, which depend on all readers of a place, and offsets in memory follow: places whose
- * lifetimes overlap get the first gap that is free.  Cost: O(nodes^2), of small numbers. */
+ * Cost: O(nodes^2), of small numbers. */
 #include "compile/region_int.h"
 
 #include <math.h>
@@ -743,119 +742,6 @@ static void read_node(reader *d, uint32_t at)
   }
 }
 
-/* -- Borders and memory ------------------------------------------------------------------------ */
-
-static bool reads_border(const region_step *s)
-{
-  return (s->kind == BLOCK_CONV && !s->n_taps) || s->kind == BLOCK_DEPTHWISE;
-}
-
-static void set_borders(region *r)
-{
-  for (uint32_t i = 0; i < r->n_steps; i++) {
-    const region_step *s = &r->steps[i];
-
-    if (reads_border(s)) {
-      block_place *p = &r->places[s->in].place;
-      p->top = i64_max(p->top, s->window.pad[0]);
-      p->left = i64_max(p->left, s->window.pad[1]);
-    }
-  }
-  for (uint32_t i = 0; i < r->n_places; i++) {
-    block_place *p = &r->places[i].place;
-    p->rows = p->top + p->h;
-    p->cols = p->left + p->w;
-  }
-  for (uint32_t i = 0; i < r->n_steps; i++) {
-    const region_step *s = &r->steps[i];
-
-    if (reads_border(s)) {
-      const region_window *w = &s->window;
-      const block_place *out = &r->places[s->out].place;
-      block_place *p = &r->places[s->in].place;
-      p->rows = i64_max(p->rows, p->top - w->pad[0] + (out->h - 1) * w->stride[0] +
-                                   w->dilation[0] * (w->kernel[0] - 1) + 1);
-      p->cols = i64_max(p->cols, p->left - w->pad[1] + (out->w - 1) * w->stride[1] +
-                                   w->dilation[1] * (w->kernel[1] - 1) + 1);
-    }
-  }
-}
-
-static int64_t floats_of(const region_place *p)
-{
-  return (p->batch * block_count(&p->place) * block_floats(&p->place) + 31) / 16 * 16;
-}
-
-/* Give each place the first gap in memory that is free while it lives. */
-static void set_offsets(region *r)
-{
-  for (uint32_t i = 0; i < r->n_places; i++) {
-    region_place *p = &r->places[i];
-    const int64_t n = floats_of(p);
-    bool moved = true;
-
-    p->at = 0;
-    while (moved) {
-      moved = false;
-      for (uint32_t j = 0; j < i; j++) {
-        const region_place *q = &r->places[j];
-
-        if (q->last >= p->first && q->first <= p->last && q->at < p->at + n &&
-            q->at + floats_of(q) > p->at) {
-          p->at = q->at + floats_of(q);
-          moved = true;
-        }
-      }
-    }
-    r->n_floats = i64_max(r->n_floats, p->at + n);
-  }
-}
-
-static int64_t params_of(const region *r, const region_step *s)
-{
-  const int64_t n_ch = s->out == NO_INDEX ? 0 : block_panels(r->places[s->out].place.n_ch);
-  const int64_t taps = s->kind == BLOCK_DEPTHWISE ? s->n_k : 0;
-
-  return n_ch * (3 + taps);
-}
-
-static bool is_flat(const region *r, const region_step *s)
-{
-  bool flat = s->out == NO_INDEX || block_is_flat(&r->places[s->out].place);
-
-  for (uint32_t i = 0;
-       s->point && i < (uint32_t)s->point->fused.tape.n_inputs - s->point->n_channels; i++)
-    flat &= block_is_flat(&r->places[s->point->inputs[i]].place);
-  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_results; i++)
-    flat &= block_is_flat(&r->places[s->point->results[i]].place);
-  return flat;
-}
-
-static void finish_steps(reader *d)
-{
-  region *r = d->r;
-
-  set_borders(r);
-  set_offsets(r);
-  for (uint32_t i = 0; i < r->n_steps && d->st == RUSH_OK; i++) {
-    region_step *s = &r->steps[i];
-
-    s->flat = is_flat(r, s);
-    r->most_params = i64_max(r->most_params, params_of(r, s));
-    if (s->kind != BLOCK_CONV)
-      continue;
-    s->k_off = d->k.api->memory_alloc(d->k.ctx, (size_t)s->n_k * sizeof *s->k_off);
-    const block_step b = {.in = r->places[s->in].place,
-                          .groups = s->groups,
-                          .kernel = {s->window.kernel[0], s->window.kernel[1]},
-                          .dilation = {s->window.dilation[0], s->window.dilation[1]}};
-    if (s->k_off)
-      block_offsets(&b, s->k_off);
-    else
-      d->st = RUSH_ENOMEM;
-  }
-}
-
 /* -- The group --------------------------------------------------------------------------------- */
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -955,7 +841,7 @@ rush_status region_read(const backend *k, const rush_node *group, region **out)
       read_node(&d, i);
   d.failed |= d.n_left != d.r->n_results; /* a view of an argument is no step */
   if (d.st == RUSH_OK && !d.failed)
-    finish_steps(&d);
+    d.st = region_place_all(d.r);
   k->api->memory_free(k->ctx, d.nodes, d.n_nodes * sizeof *d.nodes);
   k->api->memory_free(k->ctx, d.values, d.n_values * sizeof *d.values);
   if (d.st == RUSH_OK && !d.failed)
