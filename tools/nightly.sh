@@ -55,6 +55,8 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
     tests/python/random_run.py --today --count 20000 --jobs "$jobs" --tensors
   step "20,000 symbolic expressions, as sympy has them" env RUSH_BUILD_DIR=build-nightly RUSH_N_EXPRESSIONS=20000 \
     "$python" -m pytest -q tests/python/test_expressions.py
+  [ ! -d "$corpus" ] || step "TorchScript to exported programs, beside PyTorch" env PYTHONPATH=build-nightly/python "$python" \
+    tests/python/export_walk.py "$corpus"
   step "decompositions of all operators" env PYTHONPATH=build-nightly/python:tests/python "$python" tests/python/decompose_walk.py
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
   [ ! -d "$corpus" ] || step "training, the whole corpus" env PYTHONPATH=build-nightly/python "$python" tests/python/train_walk.py "$corpus"
@@ -71,7 +73,7 @@ step "5,000 programs that lie, exported, release and sanitized" "$python" tests/
   --jobs "$jobs" --census --verb export --command build-nightly/cli/rushlight --against build-asan/cli/rushlight
 step "20,000 exported programs changed at random, sanitized" "$python" tests/python/mutated_exports.py --today --count 20000 \
   --jobs "$jobs" --replay build-asan/fuzz/replay
-step "planted faults" "$python" tests/python/planted_faults.py --jobs "$jobs"
+step "planted faults" env PYTHONPATH=build-nightly/python "$python" tests/python/planted_faults.py --jobs "$jobs"
 step "resident memory, 10000 calls" env RUSH_CALLS=10000 RUSH_TEST_DATA=tests/data build-nightly/tests/test_api_resident
 step "deadlines" env RUSH_BUILD_DIR=build-nightly "$python" tests/python/deadlines.py
 step "fuzzers" sh tools/fuzz.sh 600

@@ -134,7 +134,8 @@ static bool is_number_value(const ir_value *v)
          k == TYPE_NUMBER;
 }
 
-/* Convert a number to that kind; a conversion that loses part of it is refused. */
+/* Convert a number to that kind; a conversion that loses part of it is refused.  For kinds that are
+ * no numbers it stays what it is. */
 static ir_value *as_number(lowering *lo, ir_value *v, type_kind kind)
 {
   static const char *const words[] = {
@@ -142,7 +143,7 @@ static ir_value *as_number(lowering *lo, ir_value *v, type_kind kind)
   type_kind from = type_runtime(v->type)->kind;
   rush_value c;
 
-  if (from == kind || kind == TYPE_NUMBER || kind == TYPE_COMPLEX)
+  if (from == kind || (kind != TYPE_INT && kind != TYPE_FLOAT && kind != TYPE_BOOL))
     return v;
   if (from == TYPE_FLOAT || from == TYPE_COMPLEX)
     lower_fail(lo, "a float where a %s is expected", words[kind]);
@@ -613,8 +614,7 @@ static ir_value *convert_argument(lowering *lo, const schema_arg *a, ir_value *v
   if (!elem)
     return v;
   if (is_number_value(v))
-    return lower_list(
-      lo, (ir_value *[]){elem->kind == TYPE_TENSOR ? v : as_number(lo, v, elem->kind)}, 1, elem);
+    return lower_list(lo, (ir_value *[]){as_number(lo, v, elem->kind)}, 1, elem);
   if (v->node->kind != IR_CONSTANT || !ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_LIST)
     return v;
   if (elem->kind == TYPE_FLOAT && c.as.list->elem->kind == TYPE_INT)

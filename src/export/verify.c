@@ -402,6 +402,7 @@ uint32_t export_verify(session *s, const exported_program *p, const export_verif
 
   *v = (verifier){.s = s, .p = p, .o = o, .out = out};
   session_table_init(s, &v->exprs);
+  session_table_init(s, &v->examples);
   session_table_init(s, &v->ranges);
   choose_dialect(v);
   verify_ranges(v);

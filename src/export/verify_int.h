@@ -35,8 +35,9 @@ typedef struct verifier {
   bool is_functional, is_core, is_edge; /* demands of the dialects */
   verify_graph *at;
   bool is_autocast; /* the graph being checked runs so */
-  table exprs;   /* address of an expression that was checked -> itself */
-  table ranges;  /* text -> exported_bounds */
+  table exprs;    /* address of an expression that was checked -> its example */
+  table examples; /* name of a symbol -> the first fx_number that has its example */
+  table ranges;   /* text -> exported_bounds */
 } verifier;
 
 /* Report a fault of a node (NULL: of the program). */

@@ -27,21 +27,66 @@ static void check_symbol(void *arg, const expression *symbol)
                  (int)symbol->name.len, symbol->name.p);
 }
 
-static void check_number(verifier *v, const fx_node *n, const fx_number *number, bool is_int)
+/* What an expression is for the examples of its symbols. */
+typedef struct example {
+  verifier *v;
+  const expression *e;
+  rush_value value; /* None: a symbol has no example, or there is no value */
+} example;
+
+static bool find_example(void *arg, const expression *symbol, rush_value *value)
+{
+  const example *x = arg;
+  const fx_number *number = table_get(&x->v->examples, symbol->name);
+
+  if (number)
+    *value = value_int(number->value.i);
+  return number != NULL;
+}
+
+static void evaluate_example(session *s, void *arg)
+{
+  example *x = arg;
+
+  session_check(s, expression_evaluate(s->cx, x->e, find_example, x, &x->value));
+}
+
+/* An expression's first occurrence: its symbols have ranges, and it gets its example. */
+static const example *note_expression(verifier *v, const fx_node *n, const expression *e)
 {
   symbol_check c = {v, n};
+  example *x = session_new(v->s, example);
+  const char *why;
+
+  *x = (example){v, e, value_none()};
+  expression_symbols(v->s, e, check_symbol, &c);
+  if (!verify_try(v, evaluate_example, x, &why))
+    x->value = value_none();
+  session_table_put(v->s, &v->exprs, address_key(e), x);
+  return x;
+}
+
+static void check_number(verifier *v, const fx_node *n, const fx_number *number, bool is_int)
+{
   const expression *e = number->expr;
 
-  if (!e || table_get(&v->exprs, address_key(e)))
+  if (!e)
     return;
-  session_table_put(v->s, &v->exprs, address_key(e), (void *)(uintptr_t)e);
-  expression_symbols(v->s, e, check_symbol, &c);
-  const exported_bounds *b =
-    e->kind == EXPRESSION_SYMBOL && is_int ? table_get(&v->ranges, e->name) : NULL;
+  const bool is_symbol = e->kind == EXPRESSION_SYMBOL && is_int;
+  if (is_symbol && number->has_value && !table_get(&v->examples, e->name))
+    session_table_put(v->s, &v->examples, e->name, (void *)(uintptr_t)number);
+  const example *x = table_get(&v->exprs, address_key(e));
+  const exported_bounds *b = is_symbol && !x ? table_get(&v->ranges, e->name) : NULL;
+  if (!x)
+    x = note_expression(v, n, e);
   if (b && number->has_value &&
       ((b->has_min && number->value.i < b->min) || (b->has_max && number->value.i > b->max)))
     verify_fault(v, RULE_RANGE_HINT, n, "expected an example of %.*s in its range, found %lld",
                  (int)b->text.len, b->text.p, (long long)number->value.i);
+  if (is_int && number->has_value && x->value.tag == RUSH_TAG_INT &&
+      x->value.as.i != number->value.i)
+    verify_fault(v, RULE_VALUE_EXAMPLE, n, "expected the example %lld of an expression, found %lld",
+                 (long long)x->value.as.i, (long long)number->value.i);
 }
 
 static void check_tensor(verifier *v, const fx_node *n, const fx_tensor *t)

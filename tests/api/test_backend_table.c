@@ -369,6 +369,55 @@ static void results_reuse_what_dies(void **state)
   rush_context_release(c);
 }
 
+/* Return twice its second argument, in memory that dies with the call if there is some. */
+static rush_status twice_second(rush_call *k)
+{
+  size_t n;
+  rush_tensor_facts x;
+  api->tensor_facts(api->call_args(k, &n)[1].as.tensor, &x);
+  rush_result y = {.dtype = RUSH_FLOAT32, .n_dims = x.n_dims, .sizes = x.sizes, .may_reuse = true};
+  rush_status st = api->call_make_result(k, 0, &y);
+
+  *(int *)api->call_user(k) += y.reused;
+  for (int64_t i = 0; st == RUSH_OK && i < x.n_elems; i++)
+    ((float *)y.data)[i] = 2 * ((const float *)x.data)[i];
+  return st;
+}
+
+/* The second argument lives on; those around it die, but have other sizes. */
+static void results_leave_what_lives(void **state)
+{
+  (void)state;
+  static const char text[] =
+    "def f(x: Tensor):\n  y = x + 1\n"
+    "  z = torch.ops.t.twice_second(torch.cat([x, x]), y, torch.cat([y, x]))\n  return y, z\n";
+  rush_context *c;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+  rush_value x, y;
+  int n_reused = 0;
+  const int64_t n = 3;
+  assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
+  assert_int_equal(add(c, "t::twice_second(Tensor x, Tensor y, Tensor z) -> Tensor", twice_second,
+                       &n_reused, &err),
+                   RUSH_OK);
+  assert_int_equal(rush_module_compile(c, text, sizeof text - 1, NULL, &m, &err), RUSH_OK);
+  assert_int_equal(rush_tensor_create(c, RUSH_FLOAT32, 1, &n, &x, &err), RUSH_OK);
+  for (int64_t i = 0; i < n; i++)
+    ((float *)rush_tensor_data_mut(x.as.tensor))[i] = (float)i;
+  assert_int_equal(rush_module_call(m, "f", &x, 1, &y, &err), RUSH_OK);
+  const rush_value kept = rush_value_item(y, 0), made = rush_value_item(y, 1);
+  for (int64_t i = 0; i < n; i++) {
+    assert_true(((const float *)rush_tensor_data(kept.as.tensor))[i] == (float)(i + 1));
+    assert_true(((const float *)rush_tensor_data(made.as.tensor))[i] == (float)(2 * i + 2));
+  }
+  assert_int_equal(n_reused, 0);
+  rush_value_release(y);
+  rush_value_release(x);
+  rush_module_release(m);
+  rush_context_release(c);
+}
+
 static rush_status gaps(rush_call *k)
 {
   rush_result y = {
@@ -430,6 +479,7 @@ int main(void)
       cmocka_unit_test(facts_are_told),
       cmocka_unit_test(memory_is_the_contexts),
       cmocka_unit_test(results_reuse_what_dies),
+      cmocka_unit_test(results_leave_what_lives),
       cmocka_unit_test(results_fill_their_memory),
       cmocka_unit_test(what_callers_gave_is_destroyed_once),
   };

@@ -233,6 +233,15 @@ def a_symbol_without_a_range(m: Model) -> None:
     del m.root["range_constraints"][next(iter(m.root["range_constraints"]))]
 
 
+@damage("val.example", "formulas_of_sizes")
+def an_expression_of_another_value(m: Model) -> None:
+    for value in m.graph["sym_int_values"].values():
+        said = value["as_expr"]
+        if said["hint"] is not None and not said["expr_str"].isidentifier():
+            said["expr_str"] = f"1 + {said['expr_str']}"
+            return
+
+
 @damage("range.hint", "constant_results")
 def an_example_out_of_its_range(m: Model) -> None:
     bounds = next(iter(m.root["range_constraints"].values()))

@@ -1,7 +1,7 @@
 """Do the tests find faults?  Plants them one at a time in a copy of the sources, and looks.
 
-    python tests/python/planted_faults.py [--only NAME ...] [--programs 2000] [--jobs 2] [--keep
-    DIR]
+    PYTHONPATH=build/python python tests/python/planted_faults.py [--only NAME ...]
+    [--programs 2000] [--jobs 2] [--keep DIR]
 
 Each fault is a small change of one file.  The copy is built with it, and the test that the fault
 names runs with that build: a unit test, a file of tests/python, or random programs beside CPython
@@ -124,8 +124,8 @@ FAULTS = (
         "comparison after the moves",
         "a while loop's test reads variables of the next round",
         "src/run/bytecode_flow.c",
-        "    if (is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
-        "    if (l->counted && is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
+        "    if (is_written(m, l->n_carried, e->compared[i])) {",
+        "    if (l->counted && is_written(m, l->n_carried, e->compared[i])) {",
     ),
     Fault(
         "dead code",
@@ -290,8 +290,8 @@ FAULTS = (
         "taken buffer",
         "a result takes an argument's memory although a view of it lives on",
         "src/ops/call/call.c",
-        "!heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||",
-        "!heap_is_unique(&t->h) ||",
+        "      !heap_is_unique(&t->st->h) ||\n",
+        "",
         OPERATORS,
     ),
     Fault(
@@ -300,7 +300,7 @@ FAULTS = (
         "src/ops/call/call.c",
         "!(c->last_use >> i & 1) || c->cx->no_reuse",
         "!(c->last_use >> (i ? i - 1 : i) & 1) || c->cx->no_reuse",
-        OPERATORS,
+        "unit api/backend_table",
     ),
     Fault(
         "unchecked attribute",

@@ -284,6 +284,30 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a result with NUL": (dict(nodes=(add({"as_tensor": {"name": "w\0"}}, X, Y),)), "NUL"),
     # numbers
+    "a number for a list of indices": (
+        dict(
+            nodes=(
+                node("torch.ops.aten.index.Tensor", [W], ("self", X), ("indices", {"as_int": 1})),
+            )
+        ),
+        r"item 0 of a list of Tensor\? is int",
+    ),
+    "a float for a list of indices": (
+        dict(
+            nodes=(
+                node(
+                    "torch.ops.aten.index.Tensor", [W], ("self", X), ("indices", {"as_float": 0.5})
+                ),
+            )
+        ),
+        r"item 0 of a list of Tensor\? is float",
+    ),
+    "a number for a list of tensors": (
+        dict(
+            nodes=(node("torch.ops.aten.cat.default", [W], ("tensors", {"as_float": 0.5})),)
+        ),
+        "a list of Tensor is float",
+    ),
     "a float dimension": (
         dict(
             nodes=(

@@ -126,6 +126,7 @@ enum op_effects {
   OP_AUTOCAST_FLOAT32 = 1 << 25,
   OP_SCRIPT_AUTOCAST_LOWER = 1 << 26,
   OP_SCRIPT_AUTOCAST_FLOAT32 = 1 << 27,
+  OP_Q_ORDER = 1 << 29, /* results are elements of the argument: computed on the bytes */
   OP_MOVES_ITEMS = 1 << 28, /* of lists and dicts, whatever they are: none is read */
   OP_NESTED_ROWS = 128 /* treats a nested tensor's rows as it treats a tensor's */
 };

@@ -24,9 +24,14 @@ typedef struct pool_geo {
 typedef void pool_max_fn(const pool_geo *g, const void *in, void *out, int64_t *idx, int64_t begin,
                          int64_t end);
 typedef void pool_avg_fn(const pool_geo *g, const void *in, void *out, int64_t begin, int64_t end);
+/* Compute result pixels [begin, end) of images whose n_ch channels are innermost in memory; NULL
+ * for some types. */
+typedef void pool_last_fn(const pool_geo *g, int64_t n_ch, const void *in, void *out, int64_t begin,
+                          int64_t end);
 typedef struct pool_kernels {
   pool_max_fn *max, *adaptive_max;
   pool_avg_fn *avg, *adaptive_avg;
+  pool_last_fn *max_last, *adaptive_avg_last;
 } pool_kernels;
 
 /* Get the kernels of an element type, or NULL functions.  half and bfloat16 have none. */

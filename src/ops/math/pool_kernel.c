@@ -4,11 +4,17 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "rushlight/rushlight.h"
 
+#define FEW_TAPS 64 /* of a dimension: larger windows are computed one by one, with polls */
+
 #define T float
+#define WITH_LAST /* kernels for channels-last images: float32 and bytes */
+#define WHERE int32_t
+#define MOST_LANES 16
 #define NAME(x) ISA_NAME(x##_f32)
 #define LOWEST (-INFINITY)
 #define IS_NAN(v) ((v) != (v))
@@ -17,6 +23,8 @@
 #include "ops/math/pool_kernel.inc"
 
 #define T double
+#define WHERE int64_t
+#define MOST_LANES 8
 #define NAME(x) ISA_NAME(x##_f64)
 #define LOWEST (-(double)INFINITY)
 #define IS_NAN(v) ((v) != (v))
@@ -56,6 +64,7 @@
 #include "ops/math/pool_kernel.inc"
 
 #define T int8_t
+#define WITH_LAST
 #define NAME(x) ISA_NAME(x##_i8)
 #define LOWEST INT8_MIN
 #define IS_NAN(v) 0
@@ -64,6 +73,7 @@
 #include "ops/math/pool_kernel.inc"
 
 #define T uint8_t
+#define WITH_LAST
 #define NAME(x) ISA_NAME(x##_u8)
 #define LOWEST 0
 #define IS_NAN(v) 0

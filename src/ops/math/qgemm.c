@@ -129,26 +129,57 @@ static void fill_words(const job *j, int64_t row, int64_t n_rows, int32_t *words
   }
 }
 
-static void run_task(const job *j, int64_t task, int32_t *words)
+/* True if A's rows are words already, as the kernels read them. */
+static bool is_words(const job *j)
 {
-  const qgemm_kernels *kern = j->b->kernels;
-  const int64_t row = task % j->n_row_blocks * ROWS,
-                first = task / j->n_row_blocks * j->panels_per_task;
-  const int64_t n_rows = i64_min(ROWS, j->m - row),
-                end = i64_min(first + j->panels_per_task, j->b->n_panels);
-  fill_words(j, row, n_rows, words);
+  return j->b->kernels->per_word == 4 && j->b->k % 4 == 0 && j->a_rs % 4 == 0 &&
+         (uintptr_t)j->a % 4 == 0;
+}
+
+/* Multiply rows of A by panels [first, end) of B. */
+static void run_panels(int64_t m, const qgemm_rows *a, const qgemm_packed *b, int64_t first,
+                       int64_t end, int32_t *c, int64_t c_rs)
+{
+  const qgemm_kernels *kern = b->kernels;
   for (int64_t p = first; p < end; p++)
-    for (int64_t r = 0; r < n_rows; r += kern->mr) {
-      const qgemm_tile t = {.n_words = j->b->n_words,
-                            .a = words + r * j->b->n_words,
-                            .a_rs = j->b->n_words,
-                            .b = j->b->words + p * j->b->n_words * kern->nr,
-                            .c = j->c + (row + r) * j->c_rs + p * kern->nr,
-                            .c_rs = j->c_rs,
-                            .rows = (int)i64_min(kern->mr, n_rows - r),
-                            .cols = (int)i64_min(kern->nr, j->b->n - p * kern->nr)};
+    for (int64_t r = 0; r < m; r += kern->mr) {
+      const qgemm_tile t = {.a = a,
+                            .rows_at = a->rows + r,
+                            .b = b->words + p * b->n_words * kern->nr,
+                            .c = c + r * c_rs + p * kern->nr,
+                            .c_rs = c_rs,
+                            .rows = (int)i64_min(kern->mr, m - r),
+                            .cols = (int)i64_min(kern->nr, b->n - p * kern->nr)};
       kern->tile(&t);
     }
+}
+
+void qgemm_segments(int64_t m, const qgemm_rows *a, const qgemm_packed *b, int32_t *c, int64_t c_rs)
+{
+  run_panels(m, a, b, 0, b->n_panels, c, c_rs);
+}
+
+int qgemm_per_word(context *c) { return kernels_of(c)->per_word; }
+int qgemm_packed_per_word(const qgemm_packed *p) { return p->kernels->per_word; }
+
+static void run_task(const job *j, int64_t task, int32_t *words)
+{
+  const int64_t row = task % j->n_row_blocks * ROWS,
+                first = task / j->n_row_blocks * j->panels_per_task;
+  const int64_t n_rows = i64_min(ROWS, j->m - row), start = 0;
+  const int32_t *rows[ROWS], *a = words;
+  int64_t a_rs = j->b->n_words;
+  if (is_words(j)) {
+    a_rs = j->a_rs / 4;
+    a = (const int32_t *)(const void *)j->a + row * a_rs;
+  } else {
+    fill_words(j, row, n_rows, words);
+  }
+  for (int64_t r = 0; r < n_rows; r++)
+    rows[r] = a + r * a_rs;
+  const qgemm_rows lines = {rows, &start, 1, j->b->n_words};
+  run_panels(n_rows, &lines, j->b, first, i64_min(first + j->panels_per_task, j->b->n_panels),
+             j->c + row * j->c_rs, j->c_rs);
 }
 
 size_t qgemm_scratch_bytes(const qgemm_packed *b)

@@ -29,13 +29,27 @@ void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed 
                   int64_t c_rs, void *scratch);
 size_t qgemm_scratch_bytes(const qgemm_packed *b);
 
+/* Return the values of k in a word: 4 bytes, or 2 integers of 16 bits; of what is packed now. */
+int qgemm_per_word(context *c);
+int qgemm_packed_per_word(const qgemm_packed *p);
+
+/* Rows of A that are pieces of an image: row i has the words of n_segs segments, each seg_words
+ * words at rows[i] + segs[s].  B has as many words. */
+typedef struct qgemm_rows {
+  const int32_t *const *rows;
+  const int64_t *segs;
+  int64_t n_segs, seg_words;
+} qgemm_rows;
+/* Multiply m such rows on the calling thread. */
+void qgemm_segments(int64_t m, const qgemm_rows *a, const qgemm_packed *b, int32_t *c,
+                    int64_t c_rs);
+
 /* -- Between qgemm.c and the kernels of each instruction set ----------------------------------- */
 
-typedef struct qgemm_tile { /* `rows` by `cols` of C over n_words words */
-  int64_t n_words;
-  const int32_t *a; /* words of A, a_rs words a row */
-  int64_t a_rs;
-  const int32_t *b; /* n_words rows of nr words */
+typedef struct qgemm_tile { /* `rows` by `cols` of C */
+  const qgemm_rows *a;
+  const int32_t *const *rows_at; /* of the tile */
+  const int32_t *b; /* rows of nr words */
   int32_t *c;
   int64_t c_rs;
   int rows, cols;

@@ -49,15 +49,17 @@ static void tile(const qgemm_tile *t)
 {
   for (int r = 0; r < t->rows; r++) {
     int32_t acc[NR] = {0};
-    for (int64_t k = 0; k < t->n_words; k++) {
-      int16_t a[2];
-      memcpy(a, &t->a[r * t->a_rs + k], sizeof a);
-      for (int j = 0; j < NR; j++) {
-        int16_t b[2];
-        memcpy(b, &t->b[k * NR + j], sizeof b);
-        acc[j] += a[0] * b[0] + a[1] * b[1];
+    const int32_t *from = t->b;
+    for (int64_t s = 0; s < t->a->n_segs; s++)
+      for (int64_t k = 0; k < t->a->seg_words; k++, from += NR) {
+        int16_t a[2];
+        memcpy(a, t->rows_at[r] + t->a->segs[s] + k, sizeof a);
+        for (int j = 0; j < NR; j++) {
+          int16_t b[2];
+          memcpy(b, &from[j], sizeof b);
+          acc[j] += a[0] * b[0] + a[1] * b[1];
+        }
       }
-    }
     memcpy(t->c + r * t->c_rs, acc, sizeof *acc * (size_t)t->cols);
   }
 }
@@ -68,13 +70,19 @@ static inline void tile_rows(const qgemm_tile *t, const int rows)
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
     acc[r][0] = acc[r][1] = VZERO;
-  for (int64_t k = 0; k < t->n_words; k++) {
-    const vec b0 = VLOAD(t->b + k * NR), b1 = VLOAD(t->b + k * NR + VL);
+  const int32_t *b = t->b, *at[MR];
+  for (int64_t s = 0; s < t->a->n_segs; s++) {
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
-      const vec a = VSET1(t->a[r * t->a_rs + k]);
-      acc[r][0] = VDOT(acc[r][0], a, b0);
-      acc[r][1] = VDOT(acc[r][1], a, b1);
+    for (int r = 0; r < rows; r++)
+      at[r] = t->rows_at[r] + t->a->segs[s];
+    for (int64_t k = 0; k < t->a->seg_words; k++, b += NR) {
+      const vec b0 = VLOAD(b), b1 = VLOAD(b + VL);
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; r++) {
+        const vec a = VSET1(at[r][k]);
+        acc[r][0] = VDOT(acc[r][0], a, b0);
+        acc[r][1] = VDOT(acc[r][1], a, b1);
+      }
     }
   }
 #pragma GCC unroll 8

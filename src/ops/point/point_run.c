@@ -526,10 +526,84 @@ static bool all_in_place(const plan *p)
   return all;
 }
 
+/* -- Machine code on rows ---------------------------------------------------------------------- */
+
+#define SHORT_ROW 16 /* elements: shorter rows are gathered into blocks */
+
+/* True if machine code can run on the rows of dimension 0 where they are: each operand has them in
+ * a row, or has one element for all. */
+static bool rows_in_place(const plan *p)
+{
+  const point_run *r = p->run;
+  bool all = r->machine_code && !p->flat && p->it.n_dims > 1 && p->it.sizes[0] >= SHORT_ROW;
+
+  for (int i = 0; all && i < r->n_inputs; i++)
+    all = !r->inputs[i].tensor ||
+          (p->in[i].direct && (p->in[i].single || p->in[i].strides[0] == p->in[i].item));
+  for (int k = 0; all && k < r->n_results; k++)
+    all = p->out[k].direct && p->out[k].strides[0] == p->out[k].item;
+  return all;
+}
+
+typedef struct row_walk { /* the operands of machine code, moved from row to row */
+  int n_operands;
+  void *at[RUN_MAX_INPUTS + RUN_MAX_RESULTS];
+  int64_t step[RUN_MAX_INPUTS + RUN_MAX_RESULTS]; /* bytes from a row to the next one */
+  char numbers[RUN_MAX_INPUTS][16] __attribute__((aligned(16)));
+} row_walk;
+
+/* Set the operands' addresses of element x. */
+static void place_operands(const plan *p, const position *x, row_walk *w)
+{
+  const point_run *r = p->run;
+
+  w->n_operands = r->n_inputs + r->n_results;
+  for (int i = 0; i < w->n_operands; i++) {
+    const operand *o = i < r->n_inputs ? &p->in[i] : &p->out[i - r->n_inputs];
+
+    if (i < r->n_inputs && !r->inputs[i].tensor) {
+      point_fill(w->numbers[i], 1, (tape_type)r->inputs[i].type, &r->inputs[i].number);
+      w->at[i] = w->numbers[i];
+      w->step[i] = 0;
+      continue;
+    }
+    w->at[i] = position_of(x, &p->it, o);
+    w->step[i] = o->strides[1];
+  }
+}
+
+/* Run elements begin..end: whole rows but for the first and the last one. */
+static void run_rows(const plan *p, int64_t begin, int64_t end)
+{
+  const int64_t row = p->it.sizes[0];
+  row_walk w;
+  position x;
+
+  position_set(&x, &p->it, begin);
+  while (begin < end) { /* the rest of a row, or rows up to the end of dimension 1 */
+    int64_t n = i64_min(end - begin, row - x.at[0]);
+    int64_t n_rows = n < row ? 1 : i64_min((end - begin) / row, p->it.sizes[1] - x.at[1]);
+
+    place_operands(p, &x, &w);
+    position_add(&x, &p->it, n_rows * n);
+    begin += n_rows * n;
+    while (n_rows-- > 0) {
+      p->run->machine_code(n, w.at);
+      for (int i = 0; i < w.n_operands; i++)
+        w.at[i] = (char *)w.at[i] + w.step[i];
+    }
+  }
+}
+
 static void run_range(void *arg, int64_t begin, int64_t end)
 {
   plan *p = arg;
   const point_run *r = p->run;
+
+  if (rows_in_place(p)) {
+    run_rows(p, begin, end);
+    return;
+  }
   char few[FEW_BYTES] __attribute__((aligned(64)));
   const size_t stride =
     ((size_t)i64_min(p->block, end - begin) * (SLOT_BYTES / (size_t)p->block) + 63) & ~(size_t)63;

@@ -79,6 +79,7 @@ EFFECTS = {
     "quantized_unit": "OP_Q_UNIT",
     "quantized_symmetric": "OP_Q_SYMMETRIC",
     "quantized_scales": "OP_Q_SCALES",
+    "quantized_order": "OP_Q_ORDER",
     "geometry": "OP_GEOMETRY",
     "complex_body": "OP_COMPLEX_BODY",
     "dropout": "OP_DROPOUT",

@@ -26,7 +26,7 @@ ADAPTIVE = "_adaptive_avg_pool{n}_backward({head})"
 
 for n in "1d", "2d", "3d":
     op(f"aten::max_pool{n}", family="pool", shape="pool_max", results="rule",
-       kernel="kernel_max_pool",
+       kernel="kernel_max_pool", effects=["quantized_order"],
        grad={"self": f"""
         _, at = torch.max_pool{n}_with_indices(self, kernel_size, stride, padding, dilation,
                                                ceil_mode)

@@ -10,12 +10,11 @@ def quant(name, body, **more):
 STEPS = """
     if {q}.dtype == torch.qint32:
         return torch.quantize_per_tensor(y, {scale}, {zero_point}, {q}.dtype)
-    low = -128 if {q}.dtype == torch.qint8 else 0
-    i = torch.clamp(torch.round(y * torch.reciprocal(torch.tensor({scale}, dtype=torch.float))) +
-                    {zero_point}, low, low + 255)
-    return torch._make_per_tensor_quantized_tensor(i.to(torch.int8 if {q}.dtype == torch.qint8 else
-        torch.uint8), {scale}, {zero_point})
+    return ops.rushlight._quantize_steps(y, {scale}, {zero_point}, {q}.dtype)
 """
+op("rushlight::_quantize_steps", family="quantized", kernel="kernel__quantize_steps",
+   schema="rushlight::_quantize_steps(Tensor self, float scale, int zero_point, ScalarType dtype) "
+   "-> Tensor")
 
 
 def binary(name, text, relu):
@@ -147,14 +146,12 @@ through_real("group_norm",
 through_real("instance_norm",
              f"input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
              "torch.instance_norm(x, weight, bias, None, None, True, 0.0, eps, False)")
-through_real("max_pool1d",
-             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: "
-             "List[int], ceil_mode: bool",
-             "torch.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
-through_real("max_pool2d",
-             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: "
-             "List[int], ceil_mode: bool",
-             "torch.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
+for n in "1d", "2d":
+    quant(f"quantized::max_pool{n}", f"""
+def f(qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int],
+      dilation: List[int], ceil_mode: bool) -> Tensor:
+    return torch.max_pool{n}(qx, kernel_size, stride, padding, dilation, ceil_mode)
+""")
 quant("quantized::dropout", """
 def f(self: Tensor, output_scale: float, output_zero_point: int, p: number,
       training: bool) -> Tensor:

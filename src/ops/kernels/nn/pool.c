@@ -101,6 +101,39 @@ static rush_status run_pool(rush_call *c, pool_job *j, void (*run)(void *, int64
   return work_end(&w);
 }
 
+typedef struct last_job {
+  const pool_geo *geo;
+  pool_last_fn *run;
+  int64_t n_ch;
+  const void *in;
+  void *out;
+} last_job;
+
+static void run_last(void *arg, int64_t begin, int64_t end)
+{
+  const last_job *j = arg;
+  j->run(j->geo, j->n_ch, j->in, j->out, begin, end);
+}
+
+/* True if argument and result have their channels innermost, and the kernels compute there. */
+static bool is_last(const rush_call *c, pool_last_fn *run)
+{
+  const rush_tensor *in = call_tensor(c, 0), *out = call_out(c, 0);
+  return run && c->n_results == 1 && out->dtype == in->dtype && !tensor_is_contiguous(in) &&
+         tensor_is_channels_last(in) && tensor_is_channels_last(out) &&
+         nn_dtype(in->dtype) == in->dtype;
+}
+
+static rush_status run_pool_last(rush_call *c, pool_geo *g, pool_last_fn *run)
+{
+  rush_tensor *in = call_tensor(c, 0), *out = call_out(c, 0);
+  last_job j = {g, run, in->sizes[1], in->data, tensor_data_mut(out)};
+  const int64_t n_px = in->sizes[0] * g->n_out,
+                per_px = i64_max(1, j.n_ch * i64_max(1, g->n_in / i64_max(1, g->n_out)));
+  g->watch = call_is_watched(c->cx) ? c->cx : NULL;
+  return parallel_for(c->cx, n_px, i64_max(1, 32768 / per_px), run_last, &j);
+}
+
 /* -- Windows ----------------------------------------------------------------------------------- */
 
 /* self, kernel_size, stride, padding, dilation, ceil_mode */
@@ -112,6 +145,8 @@ rush_status kernel_max_pool(rush_call *c)
     TRY(nn_check_float(c->cx, "max_pool1d_impl", self->dtype));
   if (!find_kernels(c->cx, nn_dtype(self->dtype), &j.kernels))
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+  if (is_last(c, j.kernels.max_last))
+    return run_pool_last(c, &j.geo, j.kernels.max_last);
   return run_pool(c, &j, run_max);
 }
 
@@ -136,6 +171,8 @@ static rush_status adaptive_pool(rush_call *c, void (*run)(void *, int64_t, int6
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, self->dtype));
   if (!find_kernels(c->cx, nn_dtype(self->dtype), &j.kernels))
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+  if (run == run_adaptive_avg && is_last(c, j.kernels.adaptive_avg_last))
+    return run_pool_last(c, &j.geo, j.kernels.adaptive_avg_last);
   return run_pool(c, &j, run);
 }
 rush_status kernel_adaptive_avg_pool(rush_call *c) { return adaptive_pool(c, run_adaptive_avg); }

@@ -88,14 +88,8 @@ static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scal
     for (int64_t i = 0; i < n; i++)
       y[i] = scale * (float)(int32_t)((uint32_t)((const int32_t *)(const void *)j->q)[at + i] -
                                       (uint32_t)zero_point);
-  else if (j->dtype == RUSH_QINT8)
-    for (int64_t i = 0; i < n; i++)
-      y[i] =
-        scale * (float)(int32_t)((uint32_t)((const int8_t *)j->q)[at + i] - (uint32_t)zero_point);
   else
-    for (int64_t i = 0; i < n; i++)
-      y[i] =
-        scale * (float)(int32_t)((uint32_t)((const uint8_t *)j->q)[at + i] - (uint32_t)zero_point);
+    j->kernels->reals(j->dtype == RUSH_QINT8, j->q + at, y, n, scale, zero_point);
 }
 
 /* Quantize with real zero points, which are added before rounding. */
@@ -195,8 +189,7 @@ rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quant
   return quantize_as(cx, t, dtype, q, fused ? QUANT_FUSED : QUANT_ADDED, out);
 }
 
-/* Quantize with the rounding of arithmetic on quantized tensors. */
-static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                               rush_tensor **out)
 {
   return quantize_as(cx, t, dtype, q, QUANT_ROUNDED, out);
@@ -238,15 +231,11 @@ rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src)
 
 /* -- Parameters -------------------------------------------------------------------------------- */
 
-void find_min_max(const float *x, int64_t n, float *lo, float *hi)
+void find_min_max(context *c, const float *x, int64_t n, float *lo, float *hi)
 {
-  float a = n ? x[0] : 0.0f, b = a;
-  for (int64_t i = 1; i < n; i++) {
-    a = x[i] < a ? x[i] : a;
-    b = x[i] > b ? x[i] : b;
-  }
-  *lo = a;
-  *hi = b;
+  *lo = *hi = 0.0f;
+  if (n > 0)
+    quantize_kernels_of(c)->range(x, n, lo, hi);
 }
 
 /* Smaller scales are cut off: requantization would lose bits. */
@@ -397,11 +386,42 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
       continue;
     if (tensor_sparse(t))
       return refuse_quantized(c, "quantized tensors where the result is sparse");
-    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : requantize(c->cx, t, dtype, q, &made));
+    TRY((unit ? round_steps : tensor_requantize)(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
   }
   return RUSH_OK;
+}
+
+/* Run a call whose only tensor is the first argument, and whose result has elements of it: on the
+ * bytes, which are in the order of the numbers. */
+static rush_status call_on_bytes(const rush_call *c, const quantizer *q,
+                                 rush_status (*dispatch)(rush_call *c))
+{
+  rush_value args[MAX_ARGS];
+  rush_tensor *t = c->args[0].as.tensor, *bytes = NULL;
+  const int16_t dtype = t->dtype;
+  rush_call plain = *c;
+  TRY(tensor_alias(c->cx, t, &bytes));
+  bytes->dtype = dtype == RUSH_QUINT8 ? RUSH_UINT8 : RUSH_INT8;
+  tensor_drop_quantizer(bytes);
+  memcpy(args, c->args, c->n_args * sizeof *args);
+  args[0] = value_tensor_steal(bytes);
+  plain.args = args;
+  plain.last_use = 0;
+  rush_status st = dispatch(&plain);
+  tensor_release(bytes);
+  TRY(st);
+  rush_tensor *made = c->results[0].as.tensor;
+  made->dtype = dtype;
+  return tensor_set_quantizer(c->cx, made, q);
+}
+
+static bool runs_on_bytes(const rush_call *c)
+{
+  const rush_tensor *t = c->args[0].tag == RUSH_TAG_TENSOR ? c->args[0].as.tensor : NULL;
+  return c->op->effects & OP_Q_ORDER && c->n_results == 1 && t &&
+         (t->dtype == RUSH_QUINT8 || t->dtype == RUSH_QINT8);
 }
 
 /* Return the parameters: the first argument's, unless the operator has a result range of its
@@ -437,6 +457,8 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
     return refuse_quantized(c, "quantized tensors");
   if (takes_sparse(c))
     return refuse_quantized(c, "quantized and sparse tensors in one call");
+  if (runs_on_bytes(c))
+    return call_on_bytes(c, q, dispatch);
   uint32_t n = 0;
   rush_status st = RUSH_OK;
   const bool unit = c->op->effects & OP_Q_SCALES;

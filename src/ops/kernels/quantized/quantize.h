@@ -37,6 +37,9 @@ static inline int32_t quantize_value(quant_rounding how, float x, float inv_scal
 /* Quantize a float tensor to `dtype` with q's parameters; strides are kept. */
 rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                             rush_tensor **out) RUSH_CHECKED;
+/* The same with the rounding of arithmetic on quantized tensors. */
+rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                              rush_tensor **out) RUSH_CHECKED;
 /* Convert to float32; strides are kept. */
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* Make an uninitialised tensor with q's parameters (copied). */
@@ -50,7 +53,7 @@ rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src) RUS
 void choose_qparams(float lo, float hi, int32_t q_lo, int32_t q_hi, bool preserve_sparsity,
                     bool reduce_range, double *scale, int64_t *zero_point);
 /* Find the smallest and largest element of float32 data; 0 and 0 if there is none. */
-void find_min_max(const float *x, int64_t n, float *lo, float *hi);
+void find_min_max(context *c, const float *x, int64_t n, float *lo, float *hi);
 
 /* Run `dispatch` for a call that has a quantized argument. */
 rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c)) RUSH_CHECKED;

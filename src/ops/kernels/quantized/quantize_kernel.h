@@ -16,8 +16,15 @@ typedef struct quantize_kernels {
   /* Compute out = (acc - less) * factor + bias. */
   void (*row_reals)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
                     const float *factor, float *restrict out);
-  /* Compute acc += (x - a_zero) * w. */
-  void (*tap)(int64_t n, const uint8_t *x, int32_t a_zero, const int8_t *w, int32_t *restrict acc);
+  /* Compute y = scale * (q - zero) of n bytes, signed ones or not. */
+  void (*reals)(bool is_signed, const char *q, float *y, int64_t n, float scale, int32_t zero);
+  /* Find the least and the greatest of n >= 1 numbers; NaNs behind the first one do not count. */
+  void (*range)(const float *x, int64_t n, float *lo, float *hi);
+  /* Compute acc[i] = sum over t of x[t][i] * w[t * n + i], for n channels. */
+  void (*taps)(int64_t n, int64_t n_taps, const uint8_t *const *x, const int8_t *w,
+               int32_t *restrict acc);
+  /* Compute acc[i] += x[i], for n channels. */
+  void (*add_bytes)(int64_t n, bool is_signed, const uint8_t *x, int32_t *restrict acc);
 } quantize_kernels;
 
 extern const quantize_kernels quantize_kernels_portable;

@@ -43,6 +43,20 @@ static rush_status quantize_tensor(call_ctx *cx, rush_tensor *t, double scale, i
   return tensor_quantize(cx, t, (int)dtype, &q, out);
 }
 
+/* (self, scale, zero_point, dtype); the ends of bodies: zero points may lie outside, as PyTorch's
+ * arithmetic lets them */
+rush_status kernel__quantize_steps(rush_call *c)
+{
+  const quantizer q = {.scale = call_float(c, 1), .zero_point = call_int(c, 2)};
+  const int64_t dtype = call_int(c, 3);
+  rush_tensor *x = call_tensor(c, 0);
+  TRY(check_quantized_dtype(c->cx, dtype));
+  if (x->dtype != RUSH_FLOAT32)
+    return call_fail(c->cx, "Quantize only works on Float Tensor, got %s",
+                     dtype_aten_name(x->dtype));
+  return tensor_requantize(c->cx, x, (int)dtype, &q, call_result(c, 0));
+}
+
 rush_status kernel_quantize_per_tensor(rush_call *c)
 {
   return quantize_tensor(c->cx, call_tensor(c, 0), call_float(c, 1), call_int(c, 2), call_int(c, 3),
@@ -108,7 +122,7 @@ static rush_status min_max_of(call_ctx *cx, rush_tensor *t, float *lo, float *hi
 {
   rush_tensor *x = NULL;
   TRY(tensor_to_dtype(cx, t, RUSH_FLOAT32, &x));
-  find_min_max(x->data, x->n_elems, lo, hi);
+  find_min_max(cx->ctx, x->data, x->n_elems, lo, hi);
   tensor_release(x);
   return RUSH_OK;
 }

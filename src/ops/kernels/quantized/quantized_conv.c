@@ -1,9 +1,9 @@
 /* ops/kernels/quantized/quantized_conv.c -- convolutions of bytes: packed weights as a custom class
- * with its pickled state (three versions of it), and their execution. Ordinary ones copy patches of
- * a chunk of pixels and multiply them with qgemm.h, depthwise ones sum position by position over
- * the channels, transposed ones gather for each result pixel. Channels are innermost in memory, so
- * a patch is a few memcpys. Each result is requantized as soon as its sum is complete. Memory:
- * about 128 KB of patches per task. */
+ * with its pickled state (three versions of it), and their execution. Ordinary ones multiply pieces
+ * of the image with its padding (quantized_image.c) where they lie; groups and weights with zero
+ * points copy patches of a chunk of pixels, about 128 KB per task. Depthwise ones sum over all
+ * positions at once, channels side by side, transposed ones gather for each result pixel.  Each
+ * result is requantized as soon as its sum is complete. */
 #include "ops/kernels/quantized/quantized_conv.h"
 
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "ops/kernels/views.h"
 
 #define CHUNK_BYTES 131072 /* of patches that a task makes at a time */
+#define CHUNK_PIXELS 64    /* of an image in words: their sums stay in L1 or L2 */
 
 /* -- Packing ----------------------------------------------------------------------------------- */
 
@@ -63,14 +64,16 @@ static rush_status read_taps(call_ctx *cx, conv_packed *p)
 static rush_status pack_groups(call_ctx *cx, conv_packed *p)
 {
   const int64_t per_in = p->in_ch / p->groups, per_out = p->out_ch / p->groups,
-                k = n_taps(p) * per_in;
+                per_word = qgemm_per_word(cx->ctx);
+  p->wide = p->groups == 1 ? (per_in + per_word - 1) / per_word * per_word : per_in;
+  const int64_t k = n_taps(p) * p->wide;
   p->packed = mem_alloc_zero(cx->ctx, (size_t)p->groups * sizeof(void *));
-  int8_t *b = mem_alloc(cx->ctx, (size_t)(k * per_out));
+  int8_t *b = mem_alloc_zero(cx->ctx, (size_t)(k * per_out));
   rush_status st = p->packed && b ? RUSH_OK : call_nomem(cx);
   for (int64_t g = 0; g < p->groups && st == RUSH_OK; g++) {
     for (int64_t t = 0; t < n_taps(p); t++)
       for (int64_t o = 0; o < per_out; o++)
-        memcpy(b + o * k + t * per_in, p->taps + ((t * p->out_ch) + g * per_out + o) * per_in,
+        memcpy(b + o * k + t * p->wide, p->taps + ((t * p->out_ch) + g * per_out + o) * per_in,
                (size_t)per_in);
     st = qgemm_pack(cx, k, per_out, b, 1, k, &p->packed[g]);
   }
@@ -325,7 +328,7 @@ typedef struct conv_job {
   call_ctx *cx;
   int64_t chunk, n_chunks,
     n_pixels; /* result pixels of a task, tasks of an image, pixels of an image */
-  bool direct;                       /* the input is its own matrix of patches */
+  conv_image image;                  /* words NULL: patches are made */
   const quantize_kernels *kernels;
   requant_table table;               /* factor NULL: weights have zero points */
   _Atomic int failed;
@@ -367,43 +370,22 @@ static void next_tap(const conv_packed *p, int64_t *k)
   }
 }
 
-/* Copy a row of the kernel whose positions are adjacent in memory too: one range, and the padding
- * beside it. */
-static void fill_row(const conv_call *c, const place *at, const int64_t *k, uint8_t *to)
-{
-  const conv_packed *p = c->p;
-  const int64_t x = at->o[2] * p->stride[2] - p->pad[2], ch = p->in_ch;
-  const int64_t lo = i64_min(i64_max(-x, 0), p->kernel[2]),
-                hi = i64_max(i64_min(c->in[2] - x, p->kernel[2]), lo);
-  const int64_t first[3] = {k[0], k[1], lo};
-  const uint8_t *from = hi > lo ? pixel_at(c, at, first) : NULL;
-  if (!from || hi - lo < p->kernel[2])
-    memset(to, c->a_zero, (size_t)(p->kernel[2] * ch));
-  if (from)
-    memcpy(to + lo * ch, from, (size_t)((hi - lo) * ch));
-}
-
 /* Make patches of one group for pixels [first, first + n_px) of image n. */
 static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n_px, int64_t group,
                          uint8_t *to)
 {
   const conv_packed *p = c->p;
-  const int64_t per_in = p->in_ch / p->groups, taps = n_taps(p), width = p->kernel[2];
-  const bool by_rows = p->groups == 1 && p->dilation[2] == 1;
+  const int64_t per_in = p->in_ch / p->groups, taps = n_taps(p);
   for (int64_t i = 0; i < n_px; i++) {
     const place at = place_of_pixel(c, n, first + i);
     int64_t k[3] = {0, 0, 0};
-    for (int64_t t = 0; by_rows && t < taps; t += width, to += width * per_in) {
-      fill_row(c, &at, k, to);
-      k[2] = width - 1;
-      next_tap(p, k);
-    }
-    for (int64_t t = 0; !by_rows && t < taps; t++, next_tap(p, k), to += per_in) {
+    for (int64_t t = 0; t < taps; t++, next_tap(p, k), to += p->wide) {
       const uint8_t *from = pixel_at(c, &at, k);
       if (from)
         memcpy(to, from + group * per_in, (size_t)per_in);
       else
         memset(to, c->a_zero, (size_t)per_in);
+      memset(to + per_in, 0, (size_t)(p->wide - per_in));
     }
   }
 }
@@ -439,22 +421,41 @@ static void finish_pixel(const conv_job *j, const requant *r, const int32_t *acc
   requant_bytes(r, acc, row_sum, c->y + pixel * c->p->out_ch + r->first);
 }
 
+/* Multiply the pieces of the image that n_px pixels see. */
+static void multiply_pieces(const conv_job *j, int64_t n, int64_t first, int64_t n_px, int32_t *acc)
+{
+  const conv_packed *p = j->c->p;
+  const conv_image *img = &j->image;
+  const int32_t *rows[CHUNK_PIXELS];
+  place at = place_of_pixel(j->c, n, first);
+  for (int64_t i = 0; i < n_px; i++) {
+    rows[i] = img->words + at.image * img->image + at.o[0] * p->stride[0] * img->plane +
+              at.o[1] * p->stride[1] * img->row + at.o[2] * p->stride[2] * img->pixel;
+    if (++at.o[2] == j->c->out[2])
+      at = place_of_pixel(j->c, n, first + i + 1);
+  }
+  const qgemm_rows a = {rows, img->segs, img->n_segs, img->seg_words};
+  qgemm_segments(n_px, &a, p->packed[0], acc, p->out_ch);
+}
+
 static void run_group(const conv_job *j, int64_t n, int64_t first, int64_t n_px, int64_t group,
                       uint8_t *patches, int32_t *acc, void *scratch)
 {
   const conv_call *c = j->c;
   const conv_packed *p = c->p;
-  const int64_t per_in = p->in_ch / p->groups, per_out = p->out_ch / p->groups,
-                k = n_taps(p) * per_in;
-  const uint8_t *a = j->direct ? c->x + (n * j->n_pixels + first) * p->in_ch : patches;
-  if (!j->direct)
+  const int64_t per_out = p->out_ch / p->groups, k = n_taps(p) * p->wide;
+  if (j->image.words) {
+    multiply_pieces(j, n, first, n_px, acc);
+  } else {
     fill_patches(c, n, first, n_px, group, patches);
-  qgemm_serial(n_px, a, k, p->packed[group], acc, per_out, scratch);
-  const requant r = requant_of(c, group * per_out, per_out, k, qgemm_column_sums(p->packed[group]));
+    qgemm_serial(n_px, patches, k, p->packed[group], acc, per_out, scratch);
+  }
+  const requant r = requant_of(c, group * per_out, per_out, n_taps(p) * (p->in_ch / p->groups),
+                               qgemm_column_sums(p->packed[group]));
   for (int64_t i = 0; i < n_px; i++) {
     int32_t sum = 0;
     for (int64_t t = 0; t < k && p->params.any_zero; t++)
-      sum += a[i * k + t];
+      sum += patches[i * k + t];
     finish_pixel(j, &r, acc + i * per_out, sum, n * j->n_pixels + first + i);
   }
 }
@@ -463,10 +464,10 @@ static void run_chunks(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
   const conv_packed *p = j->c->p;
-  const int64_t k = n_taps(p) * (p->in_ch / p->groups);
-  const size_t patch_bytes = j->direct ? 0 : (size_t)(j->chunk * k),
+  const bool makes_patches = !j->image.words;
+  const size_t patch_bytes = makes_patches ? (size_t)(j->chunk * n_taps(p) * p->wide) : 0,
                acc_bytes = (size_t)(j->chunk * p->out_ch) * 4;
-  const size_t scratch = qgemm_scratch_bytes(p->packed[0]),
+  const size_t scratch = makes_patches ? qgemm_scratch_bytes(p->packed[0]) : 0,
                n_bytes = acc_bytes + scratch + patch_bytes;
   char *buf = mem_alloc_data(j->cx->ctx, n_bytes);
   if (!buf) {
@@ -482,46 +483,102 @@ static void run_chunks(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, buf, n_bytes);
 }
 
-/* Convolve one filter per channel: sums run over channels, position by position.  Zero points are
- * subtracted at once. */
+/* -- Depthwise --------------------------------------------------------------------------------- */
+
+typedef struct depth_work { /* of a task */
+  const uint8_t **from;  /* each tap's input, of a result pixel */
+  uint8_t *border;       /* a pixel of zero points */
+  int32_t *acc;
+} depth_work;
+
+/* Find the taps' input for a result pixel; what is outside reads as the zero point. */
+static void find_taps(const conv_call *c, const place *at, depth_work *w)
+{
+  const conv_packed *p = c->p;
+  int64_t k[3] = {0, 0, 0};
+  for (int64_t t = 0; t < n_taps(p); t++, next_tap(p, k)) {
+    const uint8_t *x = pixel_at(c, at, k);
+    w->from[t] = x ? x : w->border;
+  }
+}
+
+/* True if the windows of result pixels at and at + 1 are inside in all dimensions. */
+static bool moves_on(const conv_call *c, const place *at)
+{
+  const conv_packed *p = c->p;
+  bool inside = true;
+  for (int d = 0; d < 3 && inside; d++) {
+    const int64_t first = at->o[d] * p->stride[d] - p->pad[d],
+                  last = first + (p->kernel[d] - 1) * p->dilation[d] + (d == 2 ? p->stride[2] : 0);
+    inside = first >= 0 && last < c->in[d];
+  }
+  return inside;
+}
+
+/* Sums of one pixel where weights have zero points. */
+static void sum_with_zeros(const conv_call *c, const depth_work *w)
+{
+  const conv_packed *p = c->p;
+  const weight_params *params = &p->params;
+  memset(w->acc, 0, (size_t)p->out_ch * sizeof *w->acc);
+  for (int64_t t = 0; t < n_taps(p); t++)
+    for (int64_t ch = 0; ch < p->out_ch; ch++)
+      w->acc[ch] += (w->from[t][ch] - c->a_zero) *
+                    (p->taps[t * p->out_ch + ch] - params->zeros[params->n == 1 ? 0 : ch]);
+}
+
+static void run_depth_pixels(const conv_job *j, const requant *r, depth_work *w, int64_t begin,
+                             int64_t end)
+{
+  const conv_call *c = j->c;
+  const conv_packed *p = c->p;
+  const int64_t taps = n_taps(p), step = p->stride[2] * p->in_ch;
+  place at = place_of_pixel(c, begin / j->n_pixels, begin % j->n_pixels);
+  bool goes_on = false;
+  for (int64_t i = begin; i < end; i++) {
+    if (!goes_on)
+      find_taps(c, &at, w);
+    if (j->table.factor)
+      j->kernels->taps(p->out_ch, taps, w->from, p->taps, w->acc);
+    else
+      sum_with_zeros(c, w);
+    finish_pixel(j, r, w->acc, 0, i);
+    goes_on = at.o[2] + 1 < c->out[2] && moves_on(c, &at);
+    for (int64_t t = 0; goes_on && t < taps; t++)
+      w->from[t] += step;
+    if (++at.o[2] == c->out[2])
+      at = place_of_pixel(c, (i + 1) / j->n_pixels, (i + 1) % j->n_pixels);
+  }
+}
+
+/* Convolve one filter per channel: sums run over channels, all taps at once. */
 static void run_depthwise(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
   const conv_call *c = j->c;
   const conv_packed *p = c->p;
-  const int64_t n_ch = p->out_ch, taps = n_taps(p);
-  const size_t n_bytes = (size_t)n_ch * 2 * sizeof(int32_t);
-  int32_t *acc = mem_alloc_data(j->cx->ctx, n_bytes), *none = acc + n_ch;
-  if (!acc) {
+  const size_t n_ch = (size_t)p->out_ch, from_bytes = (size_t)n_taps(p) * sizeof(uint8_t *),
+               n_bytes = from_bytes + n_ch * (2 * sizeof(int32_t) + 1);
+  char *room = mem_alloc_data(j->cx->ctx, n_bytes);
+  if (!room) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  memset(none, 0, (size_t)n_ch * sizeof *none);
-  conv_call plain = *c;
-  weight_params w = p->params;
-  w.any_zero = false;
-  requant r = requant_of(&plain, 0, n_ch, taps, none);
-  r.w = &w;
-  for (int64_t i = begin; i < end; i++) {
-    const place at = place_of_pixel(c, i / j->n_pixels, i % j->n_pixels);
-    int64_t k[3] = {0, 0, 0};
-    memset(acc, 0, (size_t)n_ch * sizeof *acc);
-    for (int64_t t = 0; t < taps; t++, next_tap(p, k)) {
-      const uint8_t *x = pixel_at(c, &at, k);
-      const int8_t *tap = p->taps + t * n_ch;
-      if (x && !p->params.any_zero)
-        j->kernels->tap(n_ch, x, c->a_zero, tap, acc);
-      else if (x && w.n == 1)
-        for (int64_t ch = 0; ch < n_ch; ch++)
-          acc[ch] += (x[ch] - c->a_zero) * (tap[ch] - w.zeros[0]);
-      else if (x)
-        for (int64_t ch = 0; ch < n_ch; ch++)
-          acc[ch] += (x[ch] - c->a_zero) * (tap[ch] - w.zeros[ch]);
-    }
-    finish_pixel(j, &r, acc, 0, i);
-  }
-  mem_free_data(j->cx->ctx, acc, n_bytes);
+  depth_work w = {.from = (const uint8_t **)(void *)room,
+                  .acc = (int32_t *)(void *)(room + from_bytes)};
+  int32_t *none = w.acc + n_ch;
+  w.border = (uint8_t *)(none + n_ch);
+  memset(none, 0, n_ch * sizeof *none);
+  memset(w.border, c->a_zero, n_ch);
+  weight_params params = p->params;
+  params.any_zero = false;
+  requant r = requant_of(c, 0, p->out_ch, n_taps(p), none);
+  r.w = &params;
+  run_depth_pixels(j, &r, &w, begin, end);
+  mem_free_data(j->cx->ctx, room, n_bytes);
 }
+
+/* -- Transposed -------------------------------------------------------------------------------- */
 
 /* Find input positions that reach result pixel `o` through kernel position k: one, or none. */
 static bool tap_position(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n,
@@ -591,6 +648,9 @@ static rush_status make_table(call_ctx *cx, conv_job *j)
   for (int64_t i = 0; p->packed && i < p->out_ch; i++)
     j->table.less[i] =
       (int32_t)((uint32_t)j->c->a_zero * (uint32_t)qgemm_column_sums(p->packed[i / per])[i % per]);
+  for (int64_t i = 0; is_depthwise(p) && !p->transpose && i < p->out_ch * n_taps(p); i++)
+    j->table.less[i % p->out_ch] = (int32_t)((uint32_t)j->table.less[i % p->out_ch] +
+                                             (uint32_t)(j->c->a_zero * p->taps[i]));
   return RUSH_OK;
 }
 
@@ -605,9 +665,12 @@ static rush_status run_job(call_ctx *cx, conv_job *j)
   if (is_depthwise(p))
     return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, n_taps(p) * p->out_ch)),
                         run_depthwise, j);
-  j->direct = p->groups == 1 && n_taps(p) == 1 && p->stride[0] * p->stride[1] * p->stride[2] == 1 &&
-             p->pad[0] + p->pad[1] + p->pad[2] == 0;
-  j->chunk = i64_min(j->n_pixels, i64_max(32, CHUNK_BYTES / i64_max(1, k) / 32 * 32));
+  if (conv_image_fits(c)) {
+    TRY(conv_image_make(cx, c, &j->image));
+    j->chunk = i64_min(j->n_pixels, CHUNK_PIXELS);
+  } else {
+    j->chunk = i64_min(j->n_pixels, i64_max(32, CHUNK_BYTES / i64_max(1, k) / 32 * 32));
+  }
   j->n_chunks = (j->n_pixels + j->chunk - 1) / j->chunk;
   return parallel_for(cx, c->batch * j->n_chunks,
                       i64_max(1, 1000000 / i64_max(1, j->chunk * k * p->out_ch)), run_chunks, j);
@@ -622,5 +685,6 @@ rush_status conv_packed_run(call_ctx *cx, const conv_call *c)
   if (st == RUSH_OK)
     st = run_job(cx, &j);
   requant_table_free(cx->ctx, &j.table);
+  conv_image_free(cx->ctx, &j.image);
   return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
 }

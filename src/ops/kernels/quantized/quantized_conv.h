@@ -14,6 +14,7 @@ typedef struct conv_packed {
     *bias; /* as passed in (a 1-d convolution's with a height of 1); bias may be NULL */
   int64_t stride[3], pad[3], dilation[3], out_pad[3], kernel[3]; /* leading ones and zeros */
   int64_t groups, in_ch, out_ch;
+  int64_t wide; /* of a group's channels, as many as packed weights have: whole words */
   bool transpose;
   weight_params params;
   qgemm_packed **packed;      /* one per group; NULL for depthwise and transposed ones */
@@ -42,5 +43,23 @@ typedef struct conv_call {
 rush_status conv_packed_sizes(call_ctx *cx, const conv_packed *p, const int64_t *in,
                               int64_t *out) RUSH_CHECKED;
 rush_status conv_packed_run(call_ctx *cx, const conv_call *c) RUSH_CHECKED;
+
+/* -- Images in words (quantized_image.c) ------------------------------------------------------- */
+
+/* The input with its padding, in words as qgemm.h multiplies them: a row of a patch is a range of
+ * memory, so that no patches are made. */
+typedef struct conv_image {
+  const int32_t *words;
+  int64_t pixel, row, plane, image; /* words from one to the next */
+  int64_t *segs, n_segs, seg_words; /* of a patch */
+  void *own; /* the memory of words, unless they are the input's */
+  size_t own_bytes;
+} conv_image;
+
+/* True if the convolution can run on an image in words: one group, weights without zero points,
+ * padding that is not far larger than the input. */
+bool conv_image_fits(const conv_call *c);
+rush_status conv_image_make(call_ctx *cx, const conv_call *c, conv_image *out) RUSH_CHECKED;
+void conv_image_free(context *c, conv_image *i);
 
 #endif

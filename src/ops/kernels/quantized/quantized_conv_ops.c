@@ -253,7 +253,7 @@ static rush_status dynamic_conv(rush_call *c, int n)
   work w = work_begin(c);
   rush_tensor *dense = WORK_MAKE(&w, tensor_contiguous(c->cx, x, &w.made));
   if (w.st == RUSH_OK) {
-    find_min_max(dense->data, dense->n_elems, &lo, &hi);
+    find_min_max(c->cx->ctx, dense->data, dense->n_elems, &lo, &hi);
     choose_qparams(lo, hi, 0, 255, false, call_bool(c, 2), &params.scale, &params.zero_point);
   }
   rush_tensor *q = WORK_MAKE(&w, tensor_quantize(c->cx, dense, RUSH_QUINT8, &params, &w.made)),

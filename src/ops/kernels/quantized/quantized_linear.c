@@ -327,7 +327,7 @@ rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_ten
   work w = work_begin_part(cx);
   rush_tensor *x = WORK_MAKE(&w, tensor_contiguous(cx, input, &w.made));
   if (w.st == RUSH_OK) {
-    find_min_max(x->data, x->n_elems, &lo, &hi);
+    find_min_max(cx->ctx, x->data, x->n_elems, &lo, &hi);
     choose_qparams(lo, hi, 0, 255, false, reduce_range, &scale, &zero_point);
   }
   const quantizer params = {.scale = (double)(float)scale, .zero_point = zero_point};
