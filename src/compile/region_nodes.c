@@ -501,7 +501,8 @@ static const char *read_cat(const backend *k, const rush_node *n)
   region_image out, in;
   int64_t dim, n_ch = 0;
 
-  if (!image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out))
+  if (!image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
+      region_dims_of(k, api->node_output(n, 0)) < 3)
     return NO_IMAGE;
   if (!list || !makes_list(k, list) || !int_of(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
       api->value_n_uses(api->node_output(list, 0)) != 1)
@@ -538,7 +539,7 @@ static const char *read_slice(const backend *k, const rush_node *n, region_windo
 
   *w = plain_window;
   if (!image_of(k, x, &in) || !image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
-      in.h != out.h || in.w != out.w || seems_last(k, x))
+      in.h != out.h || in.w != out.w || region_dims_of(k, x) < 3 || seems_last(k, x))
     return NO_IMAGE;
   *kind = in.n_ch == out.n_ch ? OP_SAME : OP_SLICE;
   if (!int_of(k, ARG(k, n, "dim"), &dim) || !int_of(k, ARG(k, n, "step"), &step) || step != 1 ||
@@ -752,8 +753,8 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
   if (why)
     return why;
   const bool last = region_dims_of(k, result) == 4 && seems_last(k, result);
-  if (!region_image_of(k, result, last, &out))
-    return NO_IMAGE;
+  if (!region_image_of(k, result, last, &out) || region_dims_of(k, result) < 3)
+    return NO_IMAGE; /* matrices are left to other groups */
   if (wastes_blocks(&out) || (out.n_ch == 1 && out.h * out.w == 1))
     return FEW_CHANNELS;
   for (size_t i = 0; i < api->node_n_inputs(n); i++) {

@@ -132,6 +132,7 @@ static bool read_items(items *l, ir_node *n, const ir_value *list)
 
   if (n->n_inputs == 2 && ir_node_is_op(n, OPN___GETITEM__) && place_of_item(n, 1, l->n, &at)) {
     ir_value_replace_all_uses(n->outputs[0], l->v[at]);
+    ir_node_destroy(n);
     return true;
   }
   for (uint32_t i = 0; i < n->n_inputs; i++)
