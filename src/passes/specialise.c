@@ -287,7 +287,7 @@ static const phase phases[] = {
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
   {.run = pass_peephole, .again = true},
   {.run = pass_constant_propagation_immutable_types, .again = true},
-  {.run = pass_drop_implied_guards, .needs_geometry = true, .again = true}, /* they stay in the way */
+  {.run = pass_drop_implied_guards, .needs_geometry = true, .again = true},
   {.run = pass_peephole_list_idioms},
   {.run = pass_remove_exact_mutation, .needs_geometry = true},
   {.run = pass_cse},
