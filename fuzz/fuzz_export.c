@@ -220,7 +220,7 @@ static void decompose(session *s, const archive_source *from)
   if (st != RUSH_OK)
     return;
   session_defer(s, release_open, o);
-  st = exported_open_decompose(&cx, o, &made);
+  st = exported_open_decompose(&cx, o, NULL, &made);
   fuzz_check_error(st, &err);
   rush_error_clear(&err);
   if (st != RUSH_OK)

@@ -8,6 +8,7 @@ and what may return its argument are not in the table, but are entered all the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ from torch.export.decomp_utils import PRESERVED_ATEN_CIA_OPS
 COMMENT = """\
 /* export/decomposed.def -- operators that PyTorch 2.13 decomposes by default, in the order of
  * strcmp: those of aten among the keys of torch.export.default_decompositions(), and its composites
- * (CompositeImplicitAutograd).  Written by tools/dump_decomposed.py. */"""
+ * (CompositeImplicitAutograd): DECOMPOSED_ALWAYS are those that no table has, since they return
+ * what they are given or write to it.  Written by tools/dump_decomposed.py. */"""
 
 
 def composites() -> set[Any]:
@@ -29,13 +31,18 @@ def composites() -> set[Any]:
     return found - set(PRESERVED_ATEN_CIA_OPS)
 
 
+def names_of(operators: Iterable[Any]) -> set[str]:
+    schemas = [o._schema for o in operators if hasattr(o, "_schema")]
+    return {f"{s.name}.{s.overload_name}".rstrip(".") for s in schemas}
+
+
 def main() -> None:
-    schemas = [o._schema for o in composites() | set(torch.export.default_decompositions())]
-    names = {f"{s.name}.{s.overload_name}".rstrip(".") for s in schemas}
+    listed = names_of(torch.export.default_decompositions())
+    names = listed | names_of(composites())
     print(COMMENT)
     for name in sorted(names):  # sizes stay nodes
         if name.startswith("aten::") and not name.startswith("aten::sym_"):
-            print(f'DECOMPOSED("{name}")')
+            print(f'{"DECOMPOSED" if name in listed else "DECOMPOSED_ALWAYS"}("{name}")')
 
 
 if __name__ == "__main__":

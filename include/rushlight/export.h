@@ -83,6 +83,15 @@ RUSH_API rush_status rush_exported_program_module(rush_exported_program *p, bool
 RUSH_API rush_status rush_exported_program_decompose(rush_exported_program *p,
                                                      rush_exported_program **out,
                                                      rush_error *err) RUSH_CHECKED;
+/* Likewise with a table of one's own: of the operators in PyTorch's default table only the n_ops in
+ * `ops` are replaced ("aten::add.Tensor", "aten::relu"), others stay.  With no names the program is
+ * made functional, and what no table can name (views, in-place forms) is replaced. */
+RUSH_API rush_status rush_exported_program_decompose_ops(rush_exported_program *p,
+                                                         const char *const *ops, size_t n_ops,
+                                                         rush_exported_program **out,
+                                                         rush_error *err) RUSH_CHECKED;
+/* Return the operators of PyTorch's default table, a line each; the text is static. */
+RUSH_API const char *rush_decomposed_operators(void);
 /* Check the program as rush_export_verify does: *faults is new, "" if it breaks no rule. */
 RUSH_API rush_status rush_exported_program_verify(const rush_exported_program *p,
                                                   const char *dialect, char **faults,

@@ -842,11 +842,15 @@ typedef struct rush_export_structure {
   size_t n_sample_args;
   const rush_named_value *sample_named;
   size_t n_sample_named;
+  /* n_classes pairs of a submodule's path and the name of its class, for the program's metadata:
+   * "layer.0", "torch.nn.modules.linear.Linear" */
+  const char *const *classes;
+  size_t n_classes;
 } rush_export_structure;
 #define RUSH_EXPORT_STRUCTURE_INIT                                                         \
   {                                                                                        \
     sizeof(rush_export_structure), NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, 0,   \
-      NULL, 0                                                                              \
+      NULL, 0, NULL, 0                                                                     \
   }
 
 typedef struct rush_export_options {

@@ -657,15 +657,29 @@ static PyObject *exported_new(py_state *st, rush_exported_program *made)
   return (PyObject *)self;
 }
 
-/* decompose(): the program over fewer operators. */
-static PyObject *exported_decompose(PyObject *self, PyObject *unused)
+PyObject *py_decomposed_operators(PyObject *m, PyObject *unused)
+{
+  (void)m;
+  (void)unused;
+  return PyUnicode_FromString(rush_decomposed_operators());
+}
+
+/* decompose(names or None): the program over fewer operators. */
+static PyObject *exported_decompose(PyObject *self, PyObject *names)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_exported_program *made;
+  const char **ops = NULL;
+  size_t n_ops = 0;
   rush_status st;
 
-  (void)unused;
-  WITHOUT_GIL(st = rush_exported_program_decompose(P(self), &made, &err));
+  if (names != Py_None && !(ops = py_read_texts(names, &n_ops)))
+    return NULL;
+  if (ops)
+    WITHOUT_GIL(st = rush_exported_program_decompose_ops(P(self), ops, n_ops, &made, &err));
+  else
+    WITHOUT_GIL(st = rush_exported_program_decompose(P(self), &made, &err));
+  PyMem_Free(ops);
   return st == RUSH_OK ? exported_new(ST(self), made) : py_raise(ST(self), &err);
 }
 
@@ -688,7 +702,8 @@ static PyMethodDef methods[] = {
   {"state", exported_state, METH_NOARGS, "(name, is_constant, tensor) of each"},
   {"samples", exported_samples, METH_NOARGS, "(args, kwargs), or None"},
   {"extra_files", exported_extra_files, METH_NOARGS, "name -> bytes"},
-  {"decompose", exported_decompose, METH_NOARGS, "the program over fewer operators"},
+  {"decompose", exported_decompose, METH_O,
+   "decompose(names of operators or None): the program over fewer operators"},
   {"module", exported_module, METH_VARARGS, "module(type, check_guards): what runs the program"},
   {NULL, NULL, 0, NULL}};
 

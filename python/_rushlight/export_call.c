@@ -72,8 +72,7 @@ static int read_values(py_call *call, PyObject *args, PyObject *kwargs, values *
 
 /* -- Structure --------------------------------------------------------------------------------- */
 
-/* Read a list of texts, which are borrowed from it: new (PyMem_Free), or NULL with an exception. */
-static const char **read_texts(PyObject *list, size_t *n)
+const char **py_read_texts(PyObject *list, size_t *n)
 {
   const Py_ssize_t count = PyList_Size(list);
   const char **texts = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof *texts);
@@ -89,40 +88,45 @@ static const char **read_texts(PyObject *list, size_t *n)
   return texts;
 }
 
+#define N_TEXTS 5
+
 typedef struct tree {
   rush_export_structure s;
-  const char **texts[4]; /* arg_names, names, texts, temporary: new */
+  const char **texts[N_TEXTS]; /* arg_names, names, texts, temporary, classes: new */
   values samples;
 } tree;
 
 static void free_tree(tree *t)
 {
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < N_TEXTS; i++)
     PyMem_Free(t->texts[i]);
   free_values(&t->samples);
 }
 
-/* Read (in_spec, out_spec, arg_names, names, texts, temporary, args or None, kwargs or None). */
+/* Read (in_spec, out_spec, arg_names, names, texts, temporary, classes, args or None, kwargs or
+ * None). */
 static int read_tree(py_call *call, PyObject *tuple, tree *t)
 {
-  size_t n[4] = {0};
-  PyObject *lists[4], *args, *kwargs;
+  size_t n[N_TEXTS] = {0};
+  PyObject *lists[N_TEXTS], *args, *kwargs;
 
-  if (!PyArg_ParseTuple(tuple, "ssO!O!O!O!OO", &t->s.in_spec, &t->s.out_spec, &PyList_Type,
+  if (!PyArg_ParseTuple(tuple, "ssO!O!O!O!O!OO", &t->s.in_spec, &t->s.out_spec, &PyList_Type,
                         &lists[0], &PyList_Type, &lists[1], &PyList_Type, &lists[2],
-                        &PyList_Type, &lists[3], &args, &kwargs))
+                        &PyList_Type, &lists[3], &PyList_Type, &lists[4], &args, &kwargs))
     return -1;
-  for (int i = 0; i < 4; i++)
-    if (!(t->texts[i] = read_texts(lists[i], &n[i])))
+  for (int i = 0; i < N_TEXTS; i++)
+    if (!(t->texts[i] = py_read_texts(lists[i], &n[i])))
       return -1;
-  if (n[1] != n[2]) {
-    PyErr_SetString(PyExc_ValueError, "a name and a text are needed for each leaf");
+  if (n[1] != n[2] || n[4] % 2) {
+    PyErr_SetString(PyExc_ValueError, "a name and a text are needed for each leaf and class");
     return -1;
   }
   t->s.arg_names = t->texts[0];
   t->s.names = t->texts[1];
   t->s.texts = t->texts[2];
   t->s.temporary = t->texts[3];
+  t->s.classes = t->texts[4];
+  t->s.n_classes = n[4] / 2;
   t->s.n_arg_names = n[0];
   t->s.n_leaves = n[1];
   t->s.n_temporary = n[3];

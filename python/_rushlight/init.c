@@ -447,6 +447,8 @@ static PyMethodDef functions[] = {
   {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
    "operator_shape(name, symbolic, *args, **kwargs): rushlight.ops.shape as plain tuples"},
   {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
+  {"decomposed_operators", py_decomposed_operators, METH_NOARGS,
+   "decomposed_operators(): the operators of torch's default table, a line each"},
   {"operator_schemas", (PyCFunction)(void (*)(void))py_operator_schemas, METH_FASTCALL,
    "operator_schemas(name=None): the schemas of one operator, or of all that can run, a line each"},
   {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_VARARGS | METH_KEYWORDS,

@@ -109,7 +109,20 @@ rush_status rush_exported_program_decompose(rush_exported_program *p, rush_expor
   call_ctx cx;
 
   TRY(api_begin(&cx, p->ctx, err));
-  return exported_open_decompose(&cx, p, out);
+  return exported_open_decompose(&cx, p, NULL, out);
+}
+
+const char *rush_decomposed_operators(void) { return decompose_operators() + 1; }
+
+rush_status rush_exported_program_decompose_ops(rush_exported_program *p, const char *const *ops,
+                                                size_t n_ops, rush_exported_program **out,
+                                                rush_error *err)
+{
+  const decompose_table only = {ops, n_ops};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, p->ctx, err));
+  return exported_open_decompose(&cx, p, &only, out);
 }
 
 rush_status rush_exported_program_verify(const rush_exported_program *p, const char *dialect,

@@ -437,7 +437,8 @@ rush_status rush_module_export(rush_module *m, const char *method, const rush_va
     TRY(API_READ(err, rush_export_structure, o.structure, &tree));
   const capture_structure structure = {tree.in_spec,     tree.out_spec, tree.arg_names,
                                        tree.names,       tree.texts,    tree.temporary,
-                                       tree.n_arg_names, tree.n_leaves, tree.n_temporary};
+                                       tree.classes,     tree.n_arg_names, tree.n_leaves,
+                                       tree.n_temporary, tree.n_classes};
   TRY(read_named(&cx, &j, few, COUNT_OF(few), &kwargs));
   rush_status st = read_export_dims(&cx, &o, &dims);
   if (st == RUSH_OK) {

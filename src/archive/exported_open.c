@@ -46,6 +46,7 @@ typedef struct open_job {
   const archive_source *from;
   const module *module; /* instead; or NULL */
   const exported_open *decompose; /* likewise */
+  const decompose_table *ops; /* or NULL */
   exported_open *o;
 } open_job;
 
@@ -155,7 +156,7 @@ static void decompose_body(session *s, void *arg)
   const exported_open *from = job->decompose;
   exported_open *o = job->o;
 
-  o->data = session_keep(s, decompose_program(s, from->data));
+  o->data = session_keep(s, decompose_program(s, from->data, job->ops));
   o->types = program_new(s, s->cx->ctx);
   o->samples = from->samples ? mapping_retain(from->samples) : NULL;
   if (o->data->zip)
@@ -167,10 +168,11 @@ static void decompose_body(session *s, void *arg)
   o->has_state = true;
 }
 
-rush_status exported_open_decompose(call_ctx *cx, exported_open *o, exported_open **out)
+rush_status exported_open_decompose(call_ctx *cx, exported_open *o, const decompose_table *ops,
+                                    exported_open **out)
 {
   TRY(exported_open_state(cx, o));
-  return open_with(cx, &(open_job){.decompose = o}, decompose_body, out);
+  return open_with(cx, &(open_job){.decompose = o, .ops = ops}, decompose_body, out);
 }
 
 /* -- State ------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "archive/exported_write.h"
 #include "archive/open.h"
+#include "export/decompose.h"
 
 typedef struct rush_exported_program exported_open;
 struct rush_exported_program {
@@ -45,6 +46,7 @@ rush_status exported_open_write(call_ctx *cx, exported_open *o,
                                 const archive_target *to) RUSH_CHECKED;
 /* Make the program over fewer operators (export/decompose.h), with the same state; *out is new. */
 rush_status exported_open_decompose(call_ctx *cx, exported_open *o,
+                                    const decompose_table *ops,
                                     exported_open **out) RUSH_CHECKED;
 /* Append a line for each rule that the program breaks (export/verify.h). */
 rush_status exported_open_verify(call_ctx *cx, const exported_open *o, const char *dialect,

@@ -243,8 +243,8 @@ static symint known_symbol(capture *c, const capture_dim *d, int64_t n, const ch
       continue;
     if (y->atom->hint != n)
       session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
-                          "%s and %s are to be equal ('%s'), but are %lld and %lld in the example",
-                          y->text, where, d->name, (long long)y->atom->hint, (long long)n);
+                          "Constraints violated (%s)! %s = %lld is not equal to %s = %lld",
+                          d->name, where, (long long)n, y->text, (long long)y->atom->hint);
     return sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
   }
   return NULL;
@@ -482,26 +482,31 @@ static void add_output(capture *c, program_output o, fx_arg a)
   c->returned[c->n_outputs++] = a;
 }
 
-static void output_leaf(capture *c, rush_value v, const char *name, const char *text)
+/* Return what a spec says of a value; *a receives it as an argument of a node. */
+static exported_arg spec_of(capture *c, rush_value v, fx_arg *a)
 {
   static const exported_arg_kind kinds[] = {
     [FX_VAL_INT] = ARG_SYM_INT, [FX_VAL_FLOAT] = ARG_SYM_FLOAT, [FX_VAL_BOOL] = ARG_SYM_BOOL};
   const capture_number *number = capture_number_of(v);
   const bool is_tensor = v.tag == RUSH_TAG_TENSOR && v.as.tensor;
-  exported_arg arg = {.kind = ARG_CONSTANT, .name = ""};
+
+  *a = number || is_tensor ? capture_arg(c, v, NULL)
+                           : constant_arg(c, v.tag == RUSH_TAG_TENSOR ? value_none() : v);
+  if (a->kind == FX_NODE)
+    return (exported_arg){.kind = is_tensor ? ARG_TENSOR : kinds[number->kind],
+                          .name = a->as.node->name};
+  return (exported_arg){.kind = ARG_CONSTANT, .name = "", .constant = *a};
+}
+
+static void output_leaf(capture *c, rush_value v, const char *name, const char *text)
+{
   fx_arg a;
 
   (void)name;
   (void)text;
   if (v.tag == RUSH_TAG_STRING)
     capture_fail(c, "the program returns a text, which PyTorch does not open in a .pt2");
-  a = number || is_tensor ? capture_arg(c, v, NULL)
-                          : constant_arg(c, v.tag == RUSH_TAG_TENSOR ? value_none() : v);
-  if (a.kind == FX_NODE)
-    arg = (exported_arg){.kind = is_tensor ? ARG_TENSOR : kinds[number->kind],
-                         .name = a.as.node->name};
-  else
-    arg.constant = a;
+  const exported_arg arg = spec_of(c, v, &a);
   add_output(c, (program_output){.kind = EXPORTED_USER_OUTPUT, .arg = arg}, a);
 }
 
@@ -664,15 +669,51 @@ static void order_inputs(capture *c)
   c->p->inputs = in;
 }
 
+/* Return the entry of the last call of a module whose structure is kept. */
+static exported_call_entry *kept_call(capture *c, rush_value path)
+{
+  exported_call_entry *e = table_get(&c->kept, str_of(path.as.string->text));
+
+  if (e)
+    return e;
+  e = session_new(c->s, exported_call_entry);
+  *e = (exported_call_entry){.fqn = capture_text(c, path.as.string->text), .has_signature = true};
+  session_table_put(c->s, &c->kept, str_of(e->fqn), e);
+  return e;
+}
+
+void capture_keep_call(capture *c, const rush_value *in, uint32_t n, bool is_inputs)
+{
+  const uint32_t first = 2;
+
+  for (uint32_t i = 0; i < first; i++)
+    if (i >= n || in[i].tag != RUSH_TAG_STRING)
+      capture_fail(c, "a call whose structure is to be kept has no path");
+  exported_call_entry *e = kept_call(c, in[0]);
+  exported_arg *args = session_alloc_in(c->s, c->mem, ((size_t)n + 1) * sizeof *args);
+  fx_arg ignored;
+  const str spec = str_of(capture_text(c, in[1].as.string->text));
+  for (uint32_t i = first; i < n; i++)
+    args[i - first] = spec_of(c, in[i], &ignored);
+  if (is_inputs) {
+    e->inputs = args, e->n_inputs = n - first, e->in_spec = spec;
+  } else {
+    e->outputs = args, e->n_outputs = n - first, e->out_spec = spec;
+  }
+}
+
 static void add_calls(capture *c, const exported_call_entry *root)
 {
   exported_call_entry *calls =
     session_alloc_in(c->s, c->mem, ((size_t)c->paths.n + 1) * sizeof *calls);
 
   calls[c->p->n_calls++] = *root;
-  for (uint32_t i = 0; i < c->paths.n; i++)
-    if (*(const char *)c->paths.entries[i].value)
-      calls[c->p->n_calls++] = (exported_call_entry){.fqn = c->paths.entries[i].value};
+  for (uint32_t i = 0; i < c->paths.n; i++) {
+    const char *path = c->paths.entries[i].value;
+    const exported_call_entry *kept = table_get(&c->kept, str_of(path));
+    if (*path)
+      calls[c->p->n_calls++] = kept ? *kept : (exported_call_entry){.fqn = path};
+  }
   c->p->calls = calls;
 }
 
@@ -708,6 +749,9 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   c->found = session_array(s, int64_t, (size_t)c->options->n_dims + 1);
   session_table_init(s, &c->tensors);
   session_table_init(s, &c->paths);
+  session_table_init(s, &c->classes);
+  session_table_init(s, &c->calls);
+  session_table_init(s, &c->kept);
   session_table_init(s, &c->fields);
   session_table_init(s, &c->copies);
   session_table_init(s, &c->homes);
@@ -716,6 +760,9 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   session_table_init(s, &c->attributes);
   c->number_nodes = session_new(s, table);
   session_table_init(s, c->number_nodes);
+  for (size_t i = 0; options && options->structure && i < options->structure->n_classes; i++)
+    session_table_put(s, &c->classes, str_of(options->structure->classes[2 * i]),
+                      (void *)(uintptr_t)options->structure->classes[2 * i + 1]);
   for (uint32_t i = 0; options && options->structure && i < options->n_dims; i++)
     if (options->dims[i].dim >= 0) { /* in PyTorch a node that nothing uses has that name */
       (void)fx_names_make(s, &c->g->names, STR("sym_size_int"));
@@ -730,7 +777,9 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
   capture *c = capture_new(s, options, state);
   exported_call_entry root = {.fqn = "", .has_signature = true};
   const bool has_self = function_takes_self(f) && n_args;
-  capture_module module = {.path = "", .class_name = has_self ? f->self->name : ""};
+  const char *class_name = table_get(&c->classes, str_of(""));
+  capture_module module = {.path = "",
+                           .class_name = class_name ? class_name : has_self ? f->self->name : ""};
 
   if (has_self) {
     add_module(c, args[0].as.object, "", PASS_PARAMETERS);

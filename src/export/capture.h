@@ -37,8 +37,8 @@ typedef struct capture_dim {
  * rush_export_structure. */
 typedef struct capture_structure {
   const char *in_spec, *out_spec;
-  const char *const *arg_names, *const *names, *const *texts, *const *temporary;
-  size_t n_arg_names, n_leaves, n_temporary;
+  const char *const *arg_names, *const *names, *const *texts, *const *temporary, *const *classes;
+  size_t n_arg_names, n_leaves, n_temporary, n_classes; /* n_classes pairs */
 } capture_structure;
 
 /* How an argument of the example was given: one that was not is a constant of the program. */

@@ -47,8 +47,11 @@ fx_node *capture_use(capture *c, fx_node *n) { return node_in(c, c->branch, n); 
 
 typedef struct joining { /* of the results of two branches */
   capture *c;
-  rush_value *a, *b; /* tensors that differ: n */
+  rush_value *a, *b; /* tensors, and numbers that differ: n */
   uint32_t n, cap;
+  capture_branch *yes, *no;
+  bool *differ;      /* of each tensor and number: it is among them; n_leaves */
+  uint32_t n_leaves, cap_leaves, leaf;
   rush_value *joined; /* what stands for them */
   uint32_t at;
 } joining;
@@ -62,7 +65,6 @@ static size_t n_items_of(rush_value v)
 {
   return v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
 }
-static bool is_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
 static void pair_up(joining *j, rush_value a, rush_value b);
 
@@ -83,36 +85,59 @@ static void pair_up_dicts(joining *j, const rush_dict *a, const rush_dict *b)
     capture_fail(j->c, "the branches on data return dicts with different keys");
 }
 
-/* Note the tensors that the branches return. */
+/* Note a tensor or number of the branches. */
+static void pair_up_leaf(joining *j, rush_value a, rush_value b)
+{
+  const bool differs = capture_form(a) == FORM_TENSOR || !value_is_same(a, b);
+
+  GROW(j->c->s, j->differ, j->n_leaves, j->cap_leaves, 8);
+  j->differ[j->n_leaves++] = differs;
+  if (!differs)
+    return;
+  if (j->n == j->cap) {
+    uint32_t cap = j->cap;
+    GROW(j->c->s, j->a, j->n, j->cap, 8);
+    GROW(j->c->s, j->b, j->n, cap, 8);
+  }
+  j->a[j->n] = a;
+  j->b[j->n++] = b;
+}
+
+/* Return a value that a branch has not set as one like the other branch's. */
+static rush_value set_like(joining *j, capture_branch *b, rush_value v, rush_value other)
+{
+  if (!capture_is_unset(v) || capture_is_unset(other))
+    return v;
+  const capture_graph before = capture_branch_enter(j->c, b);
+  v = capture_some_value(j->c, other);
+  capture_leave(j->c, before);
+  return v;
+}
+
+/* Note what the branches return. */
 static void pair_up(joining *j, rush_value a, rush_value b)
 {
   session_enter(j->c->s);
-  if (is_tensor(a) && is_tensor(b)) {
-    if (j->n == j->cap) {
-      uint32_t cap = j->cap;
-      GROW(j->c->s, j->a, j->n, j->cap, 8);
-      GROW(j->c->s, j->b, j->n, cap, 8);
-    }
-    j->a[j->n] = a;
-    j->b[j->n++] = b;
+  if (capture_form(a) != FORM_OTHER && capture_form(a) == capture_form(b)) {
+    pair_up_leaf(j, a, b);
   } else if (is_sequence(a) && a.tag == b.tag && n_items_of(a) == n_items_of(b)) {
     for (size_t i = 0; i < n_items_of(a); i++)
       pair_up(j, items_of(a)[i], items_of(b)[i]);
   } else if (a.tag == RUSH_TAG_DICT && b.tag == RUSH_TAG_DICT) {
     pair_up_dicts(j, a.as.dict, b.as.dict);
-  } else if (!value_is_same(a, b)) {
+  } else if (!(capture_is_unset(a) && capture_is_unset(b)) && !value_is_same(a, b)) {
     capture_fail(j->c, "the branches on data return different values that are no tensors");
   }
   session_leave(j->c->s);
 }
 
-/* Return what stands for the next tensor of a result. */
+/* Return what stands for the next tensor or number of a result. */
 static rush_value joined(capture *c, rush_value v, void *arg)
 {
   joining *j = arg;
 
   (void)c;
-  return is_tensor(v) ? j->joined[j->at++] : v;
+  return capture_form(v) != FORM_OTHER && j->differ[j->leaf++] ? j->joined[j->at++] : v;
 }
 
 void capture_check_same(capture *c, const symshape_facts *a, const symshape_facts *b)
@@ -219,7 +244,7 @@ static bool uses(const capture_branch *b, const fx_node *n)
 }
 
 /* How PyTorch orders operands: what both graphs use, then what one uses; of each the values that
- * are no explicit operands first, parameters by name. */
+ * are no explicit operands first, parameters and buffers by name. */
 static int operand_rank(const capture_branch *a, const capture_branch *b, const fx_node *n,
                         uint32_t n_given)
 {
@@ -230,16 +255,17 @@ static int operand_rank(const capture_branch *a, const capture_branch *b, const 
   return (uses(a, n) && uses(b, n) ? 0 : uses(a, n) ? 2 : 4) + is_given;
 }
 
-static bool is_parameter(const fx_node *n)
+/* True for the placeholder of a parameter or buffer. */
+static bool is_state(const fx_node *n)
 {
-  return n->op == FX_PLACEHOLDER && strncmp(n->name, "p_", 2) == 0;
+  return n->op == FX_PLACEHOLDER && (*n->name == 'p' || *n->name == 'b') && n->name[1] == '_';
 }
 
 static bool comes_before(const fx_node *x, int rank_x, const fx_node *y, int rank_y)
 {
   if (rank_x != rank_y)
     return rank_x < rank_y;
-  return is_parameter(x) && is_parameter(y) && strcmp(x->name, y->name) < 0;
+  return is_state(x) && is_state(y) && strcmp(x->name, y->name) < 0;
 }
 
 /* Collect the operands of both graphs in PyTorch's order; returns the number. */
@@ -320,12 +346,17 @@ static void take_results(joining *j, fx_node *n)
   n->val = all;
   j->joined = session_array(c->s, rush_value, (size_t)j->n + 1);
   for (uint32_t i = 0; i < j->n; i++) {
+    const fx_arg args[] = {fx_arg_node(n), fx_arg_int(i)};
+    fx_node *item = capture_node(c, "_operator.getitem", args, 2);
+    if (capture_form(j->a[i]) == FORM_INT) {
+      j->joined[i] = capture_fresh(c, FX_VAL_INT, item);
+      items[i] = item->val;
+      continue;
+    }
     const capture_tensor *a = capture_tensor_of(c, j->a[i].as.tensor),
                          *b = capture_tensor_of(c, j->b[i].as.tensor);
     const bool grad = a->requires_grad || b->requires_grad;
-    const fx_arg args[] = {fx_arg_node(n), fx_arg_int(i)};
     capture_check_same(c, &a->facts, &b->facts);
-    fx_node *item = capture_node(c, "_operator.getitem", args, 2);
     items[i] = item->val = capture_val(c, &a->facts, grad);
     j->joined[i] = capture_tensor_new(c, item, &a->facts, grad);
   }
@@ -379,6 +410,18 @@ static void add_assertion(capture *c, rush_value condition, bool expected, const
   capture_node(c, assertion, args, 2)->returns_none = false;
 }
 
+/* Let the branch return these values, which become what an operator can return. */
+static void close_with(capture *c, capture_branch *b, rush_value *values, uint32_t n)
+{
+  const capture_graph before = capture_branch_enter(c, b);
+
+  for (uint32_t i = 0; i < n; i++)
+    if (capture_form(values[i]) != FORM_INT) /* torch.cond returns tensors and ints */
+      values[i] = capture_passed(c, values[i]);
+  capture_leave(c, before);
+  capture_branch_close(c, b, values, n, false);
+}
+
 /* -- The branch -------------------------------------------------------------------------------- */
 
 void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_run *run, void *arg,
@@ -400,12 +443,22 @@ void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_ru
   capture_branch *yes = capture_branch_open(c), *no = capture_branch_open(c);
   capture_block(c, yes, n->blocks[0], run, arg, a);
   capture_block(c, no, n->blocks[1], run, arg, b);
-  for (uint32_t i = 0; i < n->n_outputs; i++)
+  j.yes = yes, j.no = no;
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    a[i] = set_like(&j, yes, a[i], b[i]);
+    b[i] = set_like(&j, no, b[i], a[i]);
     pair_up(&j, a[i], b[i]);
-  capture_branch_close(c, yes, j.a, j.n, false);
-  capture_branch_close(c, no, j.b, j.n, false);
+  }
+  number_form *forms = session_array(c->s, number_form, (size_t)j.n + 1);
+  for (uint32_t i = 0; i < j.n; i++)
+    forms[i] = capture_form(j.a[i]);
+  close_with(c, yes, j.a, j.n);
+  close_with(c, no, j.b, j.n);
   if (j.n) /* else the branches compute nothing that is used */
     take_results(&j, capture_add_cond(c, predicate, yes, no, 0));
+  for (uint32_t i = 0; i < j.n; i++)
+    if (forms[i] == FORM_BOOL || forms[i] == FORM_FLOAT)
+      j.joined[i] = capture_read_number(c, j.joined[i]);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     out[i] = capture_rebuild(c, a[i], joined, &j);
 }

@@ -89,6 +89,8 @@ static symshape_facts with_first(capture *c, const symshape_facts *row, symint n
  * bind_parameter makes. */
 static rush_value new_parameter(capture *c, rush_value like, bool is_row)
 {
+  if (capture_form(like) == FORM_INT && !is_row)
+    return capture_int(c, sym_fresh(c->env, SYM_NEG_INF, SYM_INF));
   if (like.tag != RUSH_TAG_TENSOR || !like.as.tensor)
     capture_fail(c, "a higher-order operator passes a value that is no tensor to its function");
   capture_tensor *t = capture_tensor_of(c, like.as.tensor);
@@ -99,9 +101,30 @@ static rush_value new_parameter(capture *c, rush_value like, bool is_row)
   return v;
 }
 
-/* Give a parameter its placeholder in the graph of a function. */
-static void bind_parameter(capture *c, capture_branch *b, rush_value parameter, const char *name)
+rush_value capture_new_parameter(capture *c, rush_value like)
 {
+  return new_parameter(c, like, false);
+}
+
+void capture_bind_int(capture *c, capture_branch *b, symint e, const char *name)
+{
+  fx_node *n = fx_node_new(c->s, b->g, FX_PLACEHOLDER, name, name);
+  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
+  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
+
+  *v = (fx_val){.kind = FX_VAL_INT, .as.number = number};
+  capture_describe(c, number, e);
+  n->target = n->name;
+  n->val = v;
+  session_table_put(c->s, b->numbers, address_key(e), n);
+}
+
+void capture_bind_parameter(capture *c, capture_branch *b, rush_value parameter, const char *name)
+{
+  if (capture_form(parameter) == FORM_INT) {
+    capture_bind_int(c, b, capture_symint(parameter, c->env), name);
+    return;
+  }
   capture_tensor *t = capture_tensor_of(c, parameter.as.tensor);
   fx_node *n = fx_node_new(c->s, b->g, FX_PLACEHOLDER, name, name);
 
@@ -113,18 +136,20 @@ static void bind_parameter(capture *c, capture_branch *b, rush_value parameter, 
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-typedef struct result { /* of a closure: tensors */
+typedef struct result { /* of a closure: tensors and ints */
   const rush_value *items;
   uint32_t n;
 } result;
 
-static result result_of(capture *c, rush_value v)
+static result result_of(capture *c, rush_value v, bool is_test)
 {
   const rush_tuple *t = v.tag == RUSH_TAG_TUPLE ? v.as.tuple : NULL;
 
   for (size_t i = 0; t && i < t->n; i++)
-    if (t->items[i].tag != RUSH_TAG_TENSOR || !t->items[i].as.tensor)
-      capture_fail(c, "a function of a higher-order operator returns a value that is no tensor");
+    if (capture_form(t->items[i]) != FORM_TENSOR && capture_form(t->items[i]) != FORM_INT &&
+        !(is_test && capture_form(t->items[i]) == FORM_BOOL))
+      capture_fail(c, "a function of a higher-order operator returns a value that is no tensor and "
+                      "no int");
   if (!t)
     capture_fail(c, "a function of a higher-order operator returns no tuple");
   return (result){t->items, (uint32_t)t->n};
@@ -135,7 +160,7 @@ static result call_inside(capture *c, capture_branch *b, rush_value fn, bool is_
 {
   const closure *f = closure_in(c, fn);
   const capture_graph before = capture_branch_enter(c, b);
-  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args));
+  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args), is_test);
 
   capture_leave(c, before);
   if (is_test && r.n != 1)
@@ -193,9 +218,14 @@ static void take_results(capture *c, fx_node *n, const result *like, uint32_t n_
   n->val = all;
   for (uint32_t i = 0; i < n_results; i++) {
     const fx_arg args[] = {fx_arg_node(n), fx_arg_int(i)};
+    fx_node *item = capture_node(c, "_operator.getitem", args, 2);
+    if (capture_form(like->items[i]) == FORM_INT) {
+      out[i] = capture_fresh(c, FX_VAL_INT, item);
+      items[i] = item->val;
+      continue;
+    }
     const symshape_facts f = facts(c, i, arg);
     const bool grad = capture_tensor_of(c, like->items[i].as.tensor)->requires_grad;
-    fx_node *item = capture_node(c, "_operator.getitem", args, 2);
     items[i] = item->val = capture_val(c, &f, grad);
     out[i] = capture_tensor_new(c, item, &f, grad);
   }
@@ -204,6 +234,19 @@ static void take_results(capture *c, fx_node *n, const result *like, uint32_t n_
 static symshape_facts same_facts(capture *c, uint32_t i, void *arg)
 {
   return capture_tensor_of(c, ((const result *)arg)->items[i].as.tensor)->facts;
+}
+
+/* Name the placeholders behind the first n of a graph by number, as PyTorch does. */
+static void name_operands(capture *c, capture_branch *b, uint32_t n)
+{
+  uint32_t at = 0;
+
+  for (fx_node *p = b->g->first; p && p->op == FX_PLACEHOLDER; p = p->next, at++)
+    if (at >= n) {
+      p->name = fx_names_make(c->s, &b->g->names,
+                              str_of(session_printf(c->s, "arg%u_1", at)));
+      p->target = p->name;
+    }
 }
 
 /* -- Operators --------------------------------------------------------------------------------- */
@@ -226,6 +269,10 @@ static void higher_cond(capture *c, const ir_node *n, const rush_value *in, rush
   if (a.n != b.n || a.n != n->n_outputs)
     capture_fail(c, "the branches of torch.cond return %u and %u values", a.n, b.n);
   for (uint32_t i = 0; i < a.n; i++) {
+    if (capture_form(a.items[i]) != capture_form(b.items[i]))
+      capture_fail(c, "the branches of torch.cond return a tensor and a number");
+    if (capture_form(a.items[i]) == FORM_INT)
+      continue;
     const capture_tensor *x = capture_tensor_of(c, a.items[i].as.tensor),
                          *y = capture_tensor_of(c, b.items[i].as.tensor);
     capture_check_same(c, &x->facts, &y->facts);
@@ -238,28 +285,45 @@ static void higher_cond(capture *c, const ir_node *n, const rush_value *in, rush
 static void higher_while(capture *c, const ir_node *n, const rush_value *in, rush_value *out)
 {
   capture_branch *test = capture_branch_open(c), *body = capture_branch_open(c);
-  const uint32_t n_carried = n->n_outputs, number = c->g->n_subgraphs / 2;
-  fx_arg args[4];
+  const uint32_t n_carried = n->n_outputs;
 
   for (uint32_t i = 0; i < n_carried; i++) {
     const char *name = session_printf(c->s, "arg%u_1", i);
-    bind_parameter(c, test, in[2 + n_carried + i], name);
-    bind_parameter(c, body, in[2 + 2 * n_carried + i], name);
+    capture_bind_parameter(c, test, in[2 + n_carried + i], name);
+    capture_bind_parameter(c, body, in[2 + 2 * n_carried + i], name);
   }
   (void)call_inside(c, test, in[0], true);
-  result r = call_inside(c, body, in[1], false), carried = {in + 2, n_carried};
+  const result r = call_inside(c, body, in[1], false);
   if (r.n != n_carried)
     capture_fail(c, "the body of while_loop returns %u values of %u", r.n, n_carried);
-  for (uint32_t i = 0; i < n_carried; i++)
-    capture_check_same(c, &capture_tensor_of(c, r.items[i].as.tensor)->facts,
-                       &capture_tensor_of(c, in[2 + i].as.tensor)->facts);
-  const uint32_t n_used = capture_share_operands(c, test, body, n_carried, 0);
-  args[2] = tuple_arg(c, nodes_of(c, in + 2, n_carried), n_carried);
+  capture_add_while(c, test, body, in + 2, r.items, n_carried, out);
+}
+
+void capture_add_while(capture *c, capture_branch *test, capture_branch *body,
+                       const rush_value *carried, const rush_value *next, uint32_t n,
+                       rush_value *results)
+{
+  const uint32_t number = c->g->n_subgraphs / 2;
+  result first = {carried, n};
+  const result after = {next, n};
+  fx_arg args[4];
+
+  for (uint32_t i = 0; i < n; i++) {
+    if (capture_form(carried[i]) != capture_form(next[i]))
+      capture_fail(c, "the body of while_loop makes a tensor of a number, or a number of a tensor");
+    if (capture_form(carried[i]) == FORM_TENSOR)
+      capture_check_same(c, &capture_tensor_of(c, next[i].as.tensor)->facts,
+                         &capture_tensor_of(c, carried[i].as.tensor)->facts);
+  }
+  const uint32_t n_used = capture_share_operands(c, test, body, n, 0);
+  name_operands(c, test, n);
+  name_operands(c, body, n);
+  args[2] = tuple_arg(c, nodes_of(c, carried, n), n);
   args[3] = tuple_arg(c, used_by(c, test), n_used);
   args[0] = capture_branch_graph(c, "while_loop_cond_graph", number, test);
   args[1] = capture_branch_graph(c, "while_loop_body_graph", number, body);
   fx_node *made = capture_node(c, "torch.ops.higher_order.while_loop", args, 4);
-  take_results(c, made, &r, n_carried, same_facts, &carried, out);
+  take_results(c, made, &after, n, same_facts, &first, results);
 }
 
 typedef struct rows { /* of results that are stacked: all but the first n_carried */
@@ -286,7 +350,7 @@ static void higher_scan(capture *c, const ir_node *n, const rush_value *in, rush
   fx_arg args[4];
 
   for (uint32_t i = 0; i < n_all; i++)
-    bind_parameter(c, b, in[2 + n_all + i], session_printf(c->s, "arg%u_1", i));
+    capture_bind_parameter(c, b, in[2 + n_all + i], session_printf(c->s, "arg%u_1", i));
   rows r = {.of = call_inside(c, b, in[0], false), .carried = {in + 2, n_carried}};
   if (r.of.n != n->n_outputs || n_carried >= n_all)
     capture_fail(c, "a scan returns %u values of %u", r.of.n, n->n_outputs);
@@ -297,6 +361,7 @@ static void higher_scan(capture *c, const ir_node *n, const rush_value *in, rush
     args[at++] = list_arg(c, all, n_carried);
   args[at++] = list_arg(c, all + n_carried, n_all - n_carried);
   args[at++] = tuple_arg(c, used_by(c, b), b->n_used);
+  name_operands(c, b, is_map ? UINT32_MAX : n_all);
   if (is_map)
     args[1].kind = FX_LIST, args[2].kind = FX_LIST;
   args[0] = capture_branch_graph(c, is_map ? "body_graph" : "scan_combine_graph", number, b);
@@ -314,12 +379,66 @@ static void expect(capture *c, rush_value fn)
   const capture_graph before = capture_branch_enter(c, capture_branch_open(c));
 
   c->is_scratch = true;
-  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args));
+  const result r = result_of(c, capture_call(c, f->f, f->args, f->n_args), false);
   c->is_scratch = was;
   capture_leave(c, before);
   c->expected = r.items;
   c->n_expected = r.n;
 }
+
+/* -- torch.vmap -------------------------------------------------------------------------------- */
+
+/* Move a dimension of what facts describe to the front (or, with `back`, from there to `dim`). */
+static symshape_facts with_dim_moved(capture *c, const symshape_facts *of, int dim, bool back)
+{
+  symshape_facts f = *of;
+
+  f.sizes = session_array(c->s, symint, 2 * (size_t)f.n_dims + 1);
+  f.strides = f.sizes + f.n_dims;
+  for (int i = 0; i < f.n_dims; i++) {
+    const int at = i == 0 ? dim : i <= dim ? i - 1 : i; /* where the front's i is in the other */
+    f.sizes[back ? at : i] = of->sizes[back ? i : at];
+    f.strides[back ? at : i] = of->strides[back ? i : at];
+  }
+  return f;
+}
+
+/* Return a dimension among an operator's arguments; `n`: how many there are. */
+static int dim_in(capture *c, rush_value v, int n)
+{
+  if (v.tag != RUSH_TAG_INT || v.as.i < 0 || v.as.i >= n)
+    capture_fail(c, "torch.vmap over a dimension that the tensor does not have");
+  return (int)v.as.i;
+}
+
+/* A call of torch._functorch.predispatch: nodes between them see one sample of a batch. */
+static void map_samples(capture *c, const ir_node *n, const rush_value *in, rush_value *out)
+{
+  const char *name = ir_node_kind_name(n);
+  const bool enters = strcmp(name, "_add_batch_dim") == 0;
+  fx_arg args[4];
+  symshape_facts f;
+
+  for (uint32_t i = 0; i < n->n_inputs && i < 4; i++)
+    args[i] = capture_arg(c, in[i], NULL);
+  fx_node *made = capture_named_node(
+    c, session_printf(c->s, "torch._functorch.predispatch.%s", name), name, args, n->n_inputs);
+  made->returns_none = !n->n_outputs;
+  if (!n->n_outputs)
+    return;
+  const capture_tensor *t = capture_tensor_of(c, in[0].as.tensor);
+  if (enters) {
+    f = with_dim_moved(c, &t->facts, dim_in(c, in[1], t->facts.n_dims), false);
+    f = without_first(c, &f);
+  } else {
+    f = with_first(c, &t->facts, capture_symint(in[2], c->env));
+    f = with_dim_moved(c, &f, dim_in(c, in[3], f.n_dims), true);
+  }
+  out[0] = capture_tensor_new(c, made, &f, t->requires_grad);
+  made->val = capture_val(c, &f, t->requires_grad);
+}
+
+/* -- Regions and others ------------------------------------------------------------------------ */
 
 /* autocast: (device, dtype, enabled, cache) at the begin of a region, () at its end */
 static void mark_autocast(capture *c, const ir_node *n, const rush_value *in)
@@ -351,6 +470,11 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
     mark_autocast(c, n, in);
   else if (strcmp(name, "cond") == 0)
     higher_cond(c, n, in, out);
+  else if (strstr(name, "_batch_dim") || strncmp(name, "_vmap_", 6) == 0 ||
+           strcmp(name, "lazy_load_decompositions") == 0)
+    map_samples(c, n, in, out);
+  else if (strcmp(name, "module_inputs") == 0 || strcmp(name, "module_outputs") == 0)
+    capture_keep_call(c, in, n->n_inputs, name[7] == 'i');
   else if (strcmp(name, "while_loop") == 0)
     higher_while(c, n, in, out);
   else if (strcmp(name, "scan") == 0 || strcmp(name, "map") == 0)

@@ -7,6 +7,7 @@
  *   capture_higher.c  torch.cond, while_loop, map, scan of live torch code
  *   capture_region.c  regions of gradient modes and autocast
  *   capture_branch.c  branches on data: torch.cond
+ *   capture_loop.c    loops on data: torch.while_loop
  *   capture_record.c  operators that become nodes
  *   capture_value.c   lists, tuples, dicts and texts as a whole
  *   capture_number.c  symbolic ints: arithmetic, nodes, what the program says of them
@@ -63,6 +64,8 @@ typedef struct capture_number {
   fx_node *node;          /* the others: that has it; NULL: a relation that no node needed yet */
   uint32_t relation;      /* of two ints: OPN_LT; 0: it is none */
   symint a, b;            /* its sides */
+  const rush_value *parts; /* of a bool that `joins` others: two, of "not" one; or NULL */
+  char joins;             /* '&', '|', '!' */
   bool has_hint;          /* of a float, and of a bool that is no relation: */
   double hint, lo, hi;    /* what it is now, and bounds */
 } capture_number;
@@ -88,6 +91,7 @@ typedef struct capture_module { /* a module of the program whose calls are being
   const struct capture_module *outer;
   const char *path;         /* "layer.0"; "" for the outermost */
   const char *class_name;
+  uint32_t call;            /* calls of it before this one */
 } capture_module;
 
 typedef struct capture_branch { /* a graph that is being captured inside of another */
@@ -122,6 +126,9 @@ typedef struct capture {
   int64_t *found;       /* of each of the options' dimensions: 0: no input has it yet */
   table tensors;        /* identity -> capture_tensor */
   table paths;          /* object of a module -> its path, "layer.0" */
+  table classes;        /* path -> name of the class, where the caller tells it */
+  table kept;           /* path -> exported_call_entry: calls whose structure is kept */
+  table calls;          /* path -> how often that module was called */
   table attributes;     /* tensor of a module that is no parameter and no buffer -> its name */
   table fields;         /* slot of an object -> rush_value: attributes that were set */
   table copies;         /* list, tuple or dict of the module or the code -> rush_value: its copy */
@@ -144,6 +151,7 @@ typedef struct capture {
     cap_inputs, n_written, cap_written, n_constants, n_leaves, cap_leaves, n_outputs, cap_outputs;
   const fx_node *origin;  /* decomposing: the node that new ones come from */
   bool decomposes;        /* operators of decomposed.def are evaluated */
+  table *decomposed;      /* of these those with these names; NULL: all */
   bool has_regions;       /* there are markers of gradient modes or of autocast */
   uint32_t n_autocast;    /* regions of autocast that are open */
   const ir_node *declared; /* the node being evaluated: a trace has what its results look like */
@@ -162,6 +170,9 @@ typedef struct capture {
 
 /* Begin a capture into an empty program.  `state`: see capture_function; NULL: there is none. */
 capture *capture_new(session *s, const capture_options *options, table *state);
+/* Keep the structure of a call of a module: (path, tree of the arguments; the leaves), or (path,
+ * tree of the result; its leaves). */
+void capture_keep_call(capture *c, const rush_value *in, uint32_t n, bool is_inputs);
 /* Leave the session with RUSH_EUNSUPPORTED. */
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Copy a text into the program. */
@@ -271,6 +282,33 @@ typedef void capture_run(void *arg, const ir_block *b, rush_value *outputs);
 void capture_cond(capture *c, const ir_node *n, rush_value condition, capture_run *run, void *arg,
                   rush_value *out);
 
+/* -- capture_loop.c ---------------------------------------------------------------------------- */
+
+typedef enum number_form { FORM_TENSOR, FORM_INT, FORM_BOOL, FORM_FLOAT, FORM_OTHER } number_form;
+/* Return what a value is to an operator with graphs. */
+number_form capture_form(rush_value v);
+/* Return a value as a tensor, which a number becomes in the present graph (0-d); everything else is
+ * as it is. */
+rush_value capture_passed(capture *c, rush_value v);
+/* Return what a variable is that the code has not set yet, and never uses before it does; a value
+ * like `like` for it, made in the present graph. */
+rush_value capture_unset(capture *c);
+bool capture_is_unset(rush_value v);
+rush_value capture_some_value(capture *c, rush_value like);
+/* Return the number that such a tensor has. */
+rush_value capture_read_number(capture *c, rush_value tensor);
+/* Capture a prim::Loop that ends when data say so, from the trip number `from` on.  values[]: what
+ * it carries, and receives what it ends with.  run(arg, loop, count, in, out) evaluates a trip: out
+ * is whether to go on, then the next values. */
+typedef void capture_trip(void *arg, const ir_node *n, rush_value count, const rush_value *in,
+                          rush_value *out);
+typedef struct capture_loop_start {
+  rush_value trips, go;
+  int64_t from;
+} capture_loop_start;
+void capture_loop(capture *c, const ir_node *n, const capture_loop_start *start, capture_trip *run,
+                  void *arg, rush_value *values);
+
 /* -- capture_number.c -------------------------------------------------------------------------- */
 
 /* Return the symbolic number that v is, or NULL. */
@@ -370,6 +408,16 @@ void capture_compute(capture *c, const op *o, const rush_value *args, uint32_t n
 
 /* -- capture_higher.c -------------------------------------------------------------------------- */
 
+/* Make a value like a tensor that only the graph of one function has, and its placeholder. */
+rush_value capture_new_parameter(capture *c, rush_value like);
+void capture_bind_parameter(capture *c, capture_branch *b, rush_value parameter, const char *name);
+/* Make the placeholder of an int in a graph. */
+void capture_bind_int(capture *c, capture_branch *b, symint e, const char *name);
+/* Add torch.while_loop over n tensors and ints, of which a trip makes `next`; results[n] are
+ * new. */
+void capture_add_while(capture *c, capture_branch *test, capture_branch *body,
+                       const rush_value *carried, const rush_value *next, uint32_t n,
+                       rush_value *results);
 /* Return a function with its arguments as a value, to be called later. */
 rush_value capture_closure(capture *c, function *f, const rush_value *args, uint32_t n_args);
 /* Evaluate a higher-order operator on closures, or one of their parameters (jit/torch_live.py). */

@@ -283,6 +283,18 @@ static rush_value not_zero(capture *c, rush_value x)
   return made;
 }
 
+/* Return x converted to a dtype. */
+static rush_value of_dtype(capture *c, rush_value x, int dtype)
+{
+  const op *to = session_op_find(c->s, STR("aten::to"), STR("dtype"));
+  const rush_value args[] = {x, value_int(dtype), value_bool(false), value_bool(false),
+                             value_none()};
+  rush_value made;
+
+  capture_op(c, to, args, &made);
+  return made;
+}
+
 /* Make a number of the value of a tensor of one element. */
 static rush_value read_value(capture *c, const op *o, rush_value x)
 {
@@ -294,8 +306,12 @@ static rush_value read_value(capture *c, const op *o, rush_value x)
     x = not_zero(c, x);
     dtype = RUSH_BOOL;
   }
-  if (dtype_is_complex(dtype) || (as_int && dtype_is_float(dtype)) ||
-      (o->name_key == OPN_FLOAT && !dtype_is_float(dtype)))
+  if ((as_int && dtype_is_float(dtype)) || (o->name_key == OPN_FLOAT && !dtype_is_float(dtype) &&
+                                            !dtype_is_complex(dtype))) {
+    dtype = as_int ? RUSH_INT64 : RUSH_FLOAT64;
+    x = of_dtype(c, x, dtype);
+  }
+  if (dtype_is_complex(dtype))
     capture_fail(c, "%s of a %s tensor that depends on data cannot be exported", o->schema->name,
                  dtype_name(dtype));
   const fx_arg arg = capture_arg(c, x, NULL);

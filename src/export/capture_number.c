@@ -282,6 +282,7 @@ static void put_first(capture *c, fx_node *n, uint32_t symbol)
     if (at != n && at->op == FX_CALL_FUNCTION && c->symbols[i].hoisted == at)
       at = at->next;
   c->symbols[symbol].hoisted = n;
+  n->metadata = STR("{}"); /* it has no place in the author's code */
   if (at && at != n)
     fx_node_move_before(n, at);
 }
@@ -619,7 +620,9 @@ void capture_add_range(capture *c, const capture_symbol *y)
   exported_bounds *b = &c->p->ranges[c->p->n_ranges];
   const bool is_declared = y->dim && y->dim->name;
   const sym_atom *a = y->atom; /* NULL: of a float */
-  const int64_t lo = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;
+  const bool is_input = y->dim && y->at < 0; /* torch shows no negative ints, and takes them */
+  const int64_t given = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;
+  const int64_t lo = is_input && given < 0 ? 0 : given;
   const int64_t hi = is_declared ? y->dim->most : a ? a->hi : SYM_INF;
 
   if ((a && (capture_symbol_of(c, a) != y || a->is)) || y->expr->kind != EXPRESSION_SYMBOL)

@@ -46,12 +46,13 @@ static void add_line(text_buf *out, const source *src, uint32_t offset, const ch
     start++;
   for (end = start; end < src->len && src->text[end] != '\n';)
     end++;
-  text_printf(out, "%sFile \"%s\", line %u, in %s\n    %.*s", out->len ? "\n" : "",
+  text_printf(out, "%sFile \"%s\", line %u, in %s\n    %.*s", out->len ? "\n  " : "",
               src->name ? src->name : "<string>", line, in, (int)(end - start), src->text + start);
 }
 
-/* Append a line of Python's frames as a trace has it: "net.py(12): forward". */
-static void add_python_frame(text_buf *out, str line)
+/* Append a line of Python's frames as a trace has it, "net.py(12): forward", and the line's
+ * text. */
+static void add_python_frame(text_buf *out, str line, str code)
 {
   size_t open = line.len, close;
 
@@ -61,16 +62,20 @@ static void add_python_frame(text_buf *out, str line)
     ;
   if (!open || close == open || close + 3 > line.len || memcmp(line.p + close, "): ", 3) != 0)
     return;
-  text_printf(out, "%sFile \"%.*s\", line %.*s, in %.*s\n    ", out->len ? "\n" : "", (int)open - 1,
-              line.p, (int)(close - open), line.p + open, (int)(line.len - close - 3),
-              line.p + close + 3);
+  text_printf(out, "%sFile \"%.*s\", line %.*s, in %.*s\n    %.*s", out->len ? "\n  " : "",
+              (int)open - 1, line.p, (int)(close - open), line.p + open,
+              (int)(line.len - close - 3), line.p + close + 3, (int)code.len, code.p);
 }
 
 /* Append the frames of a node that was traced, whose text they are, innermost first; returns false
- * if the text is code. */
+ * if the text is code.  Where the text has lines of code ("    y = x + 1" after their frames), it
+ * is a live capture's, and only frames with one are appended: torch.export's. */
 static bool add_python_frames(text_buf *out, const source *src)
 {
-  const size_t before = out->len;
+  static const char indent[] = "\n    ";
+  const bool has_code = strstr(src->text, indent) != NULL;
+  const size_t before = out->len, n_indent = sizeof indent - 2;
+  str code = {NULL, 0};
   size_t end = src->len;
 
   while (end > 0) {
@@ -79,7 +84,13 @@ static bool add_python_frames(text_buf *out, const source *src)
       start--;
     size_t len = end - start;
     len -= len && src->text[end - 1] == '\n';
-    add_python_frame(out, (str){src->text + start, len});
+    if (len >= n_indent && memcmp(src->text + start, indent + 1, n_indent) == 0) {
+      code = (str){src->text + start + n_indent, len - n_indent};
+    } else {
+      if (!has_code || code.p)
+        add_python_frame(out, (str){src->text + start, len}, code);
+      code = (str){NULL, 0};
+    }
     end = start;
   }
   return out->len > before;
@@ -107,7 +118,7 @@ static void add_frames(capture *c, text_buf *out, const capture_frame *f)
   }
 }
 
-/* Append "L__self__,,Net;L__self__layer,layer,Linear", outermost first. */
+/* Append "L__self__,,Net;L__self__layer.0@1,layer.0,Linear", outermost first. */
 static void add_modules(capture *c, text_buf *out, const capture_module *m)
 {
   static const char package[] = "__torch__.";
@@ -118,9 +129,9 @@ static void add_modules(capture *c, text_buf *out, const capture_module *m)
   session_enter(c->s);
   add_modules(c, out, m->outer);
   session_leave(c->s);
-  text_puts(out, out->len ? ";L__self__" : "L__self__");
-  for (const char *p = m->path; *p; p++)
-    text_putc(out, *p == '.' ? '_' : *p);
+  text_printf(out, "%sL__self__%s", out->len ? ";" : "", m->path);
+  if (m->call)
+    text_printf(out, "@%u", m->call);
   text_printf(out, ",%s,%s", m->path,
               strncmp(m->class_name, package, n) == 0 ? m->class_name + n : m->class_name);
 }
@@ -146,18 +157,19 @@ static str metadata_here(capture *c)
  * calls it; symbolic sizes keep their overload. */
 static const char *node_name(capture *c, const char *target)
 {
-  const char *name = fx_target_name(c->s, target);
-  const char *last = strrchr(target, '.');
-  const size_t n = last ? strlen(last + 1) : 0, len = strlen(name);
+  const char *last = strrchr(target, '.'), *name = fx_target_name(c->s, target);
+  const char *first = last;
 
   if (strncmp(target, "torch.ops.", 10) != 0 || strncmp(target, "torch.ops.higher_order.", 23) == 0)
     return name;
-  if (strncmp(target, "torch.ops.aten.sym_", 19) == 0)
-    return session_printf(c->s, "%.*s_%s", (int)(len - n - 1), name, last + 1);
-  const size_t bare = len - n - 1;
-  const bool is_magic = bare > 4 && strncmp(name, "__", 2) == 0 && name[bare - 1] == '_' &&
-                        name[bare - 2] == '_';
-  return is_magic ? session_strndup(c->s, name + 2, bare - 4) : session_strndup(c->s, name, bare);
+  while (first > target && first[-1] != '.')
+    first--;
+  const size_t n = (size_t)(last - first);
+  if (strncmp(first, "sym_", 4) == 0)
+    return session_printf(c->s, "%.*s_%s", (int)n, first, last + 1);
+  const bool is_magic = n > 4 && strncmp(first, "__", 2) == 0 && last[-1] == '_' &&
+                        last[-2] == '_';
+  return is_magic ? session_strndup(c->s, first + 2, n - 4) : session_strndup(c->s, first, n);
 }
 
 fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args)

@@ -277,11 +277,42 @@ rush_value capture_not(capture *c, rush_value v)
     return capture_number_new(c, &n);
   }
   const fx_arg arg = capture_number_arg(c, v);
+  n.parts = memcpy(session_array(c->s, rush_value, 1), &v, sizeof v);
+  n.joins = '!';
   n.expr = expression_call(c->s, c->mem, EXPRESSION_NOT, 1, &n.expr);
   n.hint = n.hint == 0;
   n.node = capture_node(c, "torch.sym_not", &arg, 1);
   set_val(c, n.node, &n);
   return capture_number_new(c, &n);
+}
+
+static const expression *bool_tree(capture *c, const capture_number *n)
+{
+  return n->relation ? capture_relation_tree(c, n) : n->expr;
+}
+
+/* Compute `and` or `or` of two bools of which one is symbolic; returns false if they are none. */
+static bool join_bools(capture *c, bool is_and, const rush_value *args, rush_value *result)
+{
+  const capture_number *x = capture_number_of(args[0]), *y = capture_number_of(args[1]);
+
+  if ((x ? x->kind != FX_VAL_BOOL : args[0].tag != RUSH_TAG_BOOL) ||
+      (y ? y->kind != FX_VAL_BOOL : args[1].tag != RUSH_TAG_BOOL) || (!x && !y))
+    return false;
+  if (!x || !y) {
+    const bool known = args[x ? 1 : 0].as.b;
+    *result = known == is_and ? args[x ? 0 : 1] : value_bool(known);
+    return true;
+  }
+  const expression *const sides[] = {bool_tree(c, x), bool_tree(c, y)};
+  const fx_arg nodes[] = {capture_number_arg(c, args[0]), capture_number_arg(c, args[1])};
+  capture_number n = {.kind = FX_VAL_BOOL, .joins = is_and ? '&' : '|'};
+  n.parts = memcpy(session_array(c->s, rush_value, 2), args, 2 * sizeof *args);
+  n.expr = expression_call(c->s, c->mem, is_and ? EXPRESSION_AND : EXPRESSION_OR, 2, sides);
+  n.node = capture_node(c, is_and ? "_operator.and_" : "_operator.or_", nodes, 2);
+  set_val(c, n.node, &n);
+  *result = capture_number_new(c, &n);
+  return true;
 }
 
 static bool is_numeric(rush_value v)
@@ -301,6 +332,8 @@ bool capture_scalar(capture *c, const op *o, const rush_value *args, rush_value 
     *result = capture_not(c, args[0]);
     return true;
   }
+  if (o->name_key == OPN___AND__ || o->name_key == OPN___OR__)
+    return sc->n_args == 2 && join_bools(c, o->name_key == OPN___AND__, args, result);
   if (!s || sc->n_returns != 1 || sc->n_args != s->n_args || !is_numeric(args[0]) ||
       (s->n_args > 1 && !is_numeric(args[1])))
     return false;

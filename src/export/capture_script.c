@@ -4,7 +4,8 @@
  * Calls are entered, branches on what is known are taken, loops run as often as they do now, tasks
  * are run where they begin.  Objects of the captured module are never written: an attribute that
  * the code sets, and a list or dict that it may change, is a copy that only this capture sees.  A
- * branch on data becomes torch.cond (capture_branch.c). */
+ * branch on data becomes torch.cond (capture_branch.c), a loop on data torch.while_loop
+ * (capture_loop.c). */
 #include "export/capture_int.h"
 
 #include <stdarg.h>
@@ -314,39 +315,61 @@ static void take_step(capture *c)
                         CAPTURE_MOST_STEPS);
 }
 
-static bool known_condition(capture *c, rush_value v)
+/* Return a condition of a loop: known, if it can be decided. */
+static rush_value known_condition(capture *c, rush_value v)
 {
   const capture_number *n = capture_number_of(v);
 
-  if (n && capture_can_decide(c, n))
-    return capture_fix_number(c, v).as.b;
-  if (n)
-    capture_fail(c, "a loop that ends when data say so cannot be exported: how often it runs must "
-                    "be known");
-  return v.as.b;
+  return n && capture_can_decide(c, n) ? capture_fix_number(c, v) : v;
+}
+
+/* Evaluate a trip of a loop. */
+static void run_trip(void *arg, const ir_node *n, rush_value count, const rush_value *in,
+                     rush_value *out)
+{
+  evaluation *e = arg;
+  const ir_block *b = n->blocks[0];
+
+  take_step(e->c);
+  e->values[ir_block_input(b, 0)->id] = count;
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    e->values[ir_block_input(b, i + 1)->id] = in[i];
+  run_block(e, b);
+  for (uint32_t i = 0; i <= n->n_outputs; i++)
+    out[i] = e->values[ir_block_output(b, i)->id];
+}
+
+/* True if the number of trips of a loop depends on data. */
+static bool is_open_count(rush_value trips)
+{
+  const capture_number *n = capture_number_of(trips);
+  int64_t hint;
+
+  return n && n->kind == FX_VAL_INT && !sym_hint(n->i, &hint);
 }
 
 static void run_loop(evaluation *e, const ir_node *n)
 {
-  const ir_block *b = n->blocks[0];
-  const uint32_t n_carried = n->n_outputs;
-  rush_value *carried = session_array(e->c->s, rush_value, (size_t)n_carried + 1);
-  const rush_value trips = capture_fix(e->c, input_of(e, n, 0));
-  bool go = known_condition(e->c, input_of(e, n, 1));
+  capture *c = e->c;
+  rush_value *carried = session_array(c->s, rush_value, 2 * (size_t)n->n_outputs + 2);
+  rush_value *next = carried + n->n_outputs + 1, trips = input_of(e, n, 0);
+  rush_value go = known_condition(c, input_of(e, n, 1));
+  int64_t trip = 0;
 
-  for (uint32_t i = 0; i < n_carried; i++)
+  for (uint32_t i = 0; i < n->n_outputs; i++)
     carried[i] = input_of(e, n, 2 + i);
-  for (int64_t trip = 0; go && trip < trips.as.i; trip++) {
-    take_step(e->c);
-    e->values[ir_block_input(b, 0)->id] = value_int(trip);
-    for (uint32_t i = 0; i < n_carried; i++)
-      e->values[ir_block_input(b, i + 1)->id] = carried[i];
-    run_block(e, b);
-    go = known_condition(e->c, e->values[ir_block_output(b, 0)->id]);
-    for (uint32_t i = 0; i < n_carried; i++)
-      carried[i] = e->values[ir_block_output(b, i + 1)->id];
+  if (!is_open_count(trips)) {
+    trips = capture_fix(c, trips);
+    for (; !capture_number_of(go) && go.as.b && trip < trips.as.i; trip++) {
+      run_trip(e, n, value_int(trip), carried, next);
+      memcpy(carried, next + 1, n->n_outputs * sizeof *carried);
+      go = known_condition(c, next[0]);
+    }
   }
-  for (uint32_t i = 0; i < n_carried; i++)
+  if (capture_number_of(go) ? is_open_count(trips) || trip < trips.as.i
+                            : go.as.b && is_open_count(trips))
+    capture_loop(c, n, &(capture_loop_start){trips, go, trip}, run_trip, e, carried);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
     set_output(e, n, i, carried[i]);
 }
 
@@ -362,13 +385,24 @@ static _Noreturn void raise(evaluation *e, const ir_node *n)
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
+/* Describe a call of the module at `path`. */
+static capture_module module_called(capture *c, const char *path, const rush_object *o)
+{
+  const char *name = table_get(&c->classes, str_of(path));
+  const uint32_t call = (uint32_t)(uintptr_t)table_get(&c->calls, str_of(path));
+
+  session_table_put(c->s, &c->calls, str_of(path), (void *)(uintptr_t)(call + 1));
+  return (capture_module){c->module, path, name ? name : o->type->name, call};
+}
+
 static rush_value call_method(capture *c, rush_value self, const char *name,
                               const rush_value *args, uint32_t n_args)
 {
   const rush_object *o = object_of(c, self);
   function *f = class_find_method(o->type, name);
   const char *path = table_get(&c->paths, address_key(o));
-  const capture_module module = {c->module, path, o->type->name}, *before = c->module;
+  const capture_module module = path ? module_called(c, path, o) : (capture_module){0},
+                       *before = c->module;
 
   if (!f)
     capture_fail(c, "%s has no method '%s'", o->type->name, name);
@@ -626,7 +660,7 @@ static void run_node(evaluation *e, const ir_node *n)
   case IR_PRINT:
     return;
   case IR_UNINITIALIZED:
-    set_output(e, n, 0, value_none());
+    set_output(e, n, 0, capture_unset(e->c));
     return;
   default:
     if (!run_container(e, n, in) && !run_object(e, n, in) && !run_call(e, n, in))

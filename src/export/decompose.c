@@ -28,6 +28,7 @@ typedef struct decomposed_graph { /* a graph being decomposed */
   rush_value *values;  /* of each node of `from` that was evaluated; unset: none */
   fx_node **nodes;     /* the copies of the others */
   decomposed_items *items; /* of evaluated nodes that have several results */
+  bool is_region;          /* its nodes go into the graph around it */
 } decomposed_graph;
 
 typedef struct decomposition {
@@ -42,20 +43,44 @@ typedef struct decomposition {
   uint32_t n_assumed; /* guards that are the program's own, or were looked at */
 } decomposition;
 
-/* One text, "\naten::a\naten::b\n": an array of pointers would cost a relocation for each. */
-static const char decomposed_operators[] = "\n"
+/* One text each, "\naten::a\naten::b\n": an array of pointers would cost a relocation for each. */
+static const char operators_of_the_table[] = "\n"
 #define DECOMPOSED(name) name "\n"
+#define DECOMPOSED_ALWAYS(name)
 #include "export/decomposed.def"
 #undef DECOMPOSED
+#undef DECOMPOSED_ALWAYS
   ;
+static const char operators_always_decomposed[] = "\n"
+#define DECOMPOSED(name)
+#define DECOMPOSED_ALWAYS(name) name "\n"
+#include "export/decomposed.def"
+#undef DECOMPOSED
+#undef DECOMPOSED_ALWAYS
+  ;
+
+const char *decompose_operators(void) { return operators_of_the_table; }
 
 bool capture_decomposes(capture *c, const op *o)
 {
   const schema *sc = o->schema;
-  const char *dot = *sc->overload ? "." : "";
+  const char *line =
+    session_printf(c->s, "\n%s%s%s\n", sc->name, *sc->overload ? "." : "", sc->overload);
 
-  return strstr(decomposed_operators,
-                session_printf(c->s, "\n%s%s%s\n", sc->name, dot, sc->overload)) != NULL;
+  if (strstr(operators_always_decomposed, line))
+    return true;
+  if (c->decomposed && !table_get(c->decomposed, (str){line + 1, strlen(line) - 2}))
+    return false;
+  return strstr(operators_of_the_table, line) != NULL;
+}
+
+/* Note the operators of a table in place of the default one. */
+static void note_table(capture *c, const decompose_table *ops)
+{
+  c->decomposed = session_new(c->s, table);
+  session_table_init(c->s, c->decomposed);
+  for (size_t i = 0; i < ops->n_ops; i++)
+    session_table_put(c->s, c->decomposed, str_of(ops->ops[i]), c);
 }
 
 /* -- Symbolic numbers -------------------------------------------------------------------------- */
@@ -318,9 +343,11 @@ static void copy_node(decomposition *d, const fx_node *n)
   for (uint32_t i = 0; i < n->n_kwargs; i++)
     kwargs[i] = (fx_named){n->kwargs[i].name, copied_arg(d, &n->kwargs[i].arg)};
   const bool is_item =
-    n->op == FX_CALL_FUNCTION && strcmp(n->target, "torch.ops.aten.item.default") == 0;
+    n->op == FX_CALL_FUNCTION && strcmp(n->target, "torch.ops.aten.item.default") == 0 &&
+    capture_decomposes(c, session_op_of_target(c->s, str_of(n->target)));
   const char *target = is_item ? "torch.ops.aten._local_scalar_dense.default" : n->target;
-  fx_node *to = fx_node_new(c->s, c->g, n->op, target, n->name);
+  fx_node *to =
+    fx_node_new(c->s, c->g, n->op, target, is_item ? "_local_scalar_dense" : n->name);
   to->args = args;
   to->n_args = n->n_args;
   to->kwargs = kwargs;
@@ -446,6 +473,8 @@ static void decompose_call(decomposition *d, const fx_node *n)
 
   if (strcmp(n->target, "_operator.getitem") == 0)
     take_item(d, n);
+  else if (strcmp(n->target, "torch.ops.aten.lift_fresh_copy.default") == 0)
+    evaluate(d, n, session_op_of_target(d->c->s, STR("torch.ops.aten.clone.default")));
   else if (o && is_evaluated(d, n, o))
     evaluate(d, n, o);
   else
@@ -507,6 +536,77 @@ static void refuse_guards(decomposition *d)
   d->n_assumed = env->n_guards;
 }
 
+/* -- Regions of gradient modes ----------------------------------------------------------------- */
+
+/* Return the graph of a call of wrap_with_set_grad_enabled, which becomes part of the graph around
+ * it, as in PyTorch; NULL: it is none, or has graphs of other operators in it. */
+static const fx_graph *region_of(session *s, const fx_graph *g, const fx_node *n)
+{
+  const fx_graph *found = NULL;
+
+  if (n->op != FX_CALL_FUNCTION || n->n_args < 2 || n->args[1].kind != FX_NODE ||
+      strcmp(n->target, "torch.ops.higher_order.wrap_with_set_grad_enabled") != 0)
+    return NULL;
+  for (uint32_t i = 0; i < g->n_subgraphs && !found; i++)
+    if (strcmp(g->subgraphs[i].name, n->args[1].as.node->target) == 0)
+      found = g->subgraphs[i].graph;
+  if (!found || !found->n_subgraphs)
+    return found;
+  session_enter(s);
+  uint32_t n_regions = 0;
+  for (const fx_node *in = found->first; in; in = in->next)
+    n_regions += region_of(s, found, in) != NULL;
+  session_leave(s);
+  return n_regions == found->n_subgraphs ? found : NULL;
+}
+
+/* True for the node that gets the graph of such a region. */
+static bool is_of_region(decomposition *d, const fx_node *n)
+{
+  const fx_node *user = n->next;
+
+  while (user && (user->n_args < 2 || user->args[1].kind != FX_NODE || user->args[1].as.node != n))
+    user = user->next;
+  return user && region_of(d->c->s, d->at->from, user);
+}
+
+static void decompose_nodes(decomposition *d);
+
+/* Decompose a region's nodes in the graph around it. */
+static void decompose_region(decomposition *d, const fx_node *n, const fx_graph *region)
+{
+  session *s = d->c->s;
+  decomposed_graph *outer = d->at, *at = session_new(s, decomposed_graph);
+  const fx_node *out = region->last, *in = region->first;
+  uint32_t k = 2;
+
+  *at = (decomposed_graph){.from = region,
+                           .is_region = true,
+                           .values = session_array(s, rush_value, (size_t)region->n_nodes + 1),
+                           .nodes = session_array(s, fx_node *, (size_t)region->n_nodes + 1),
+                           .items =
+                             session_array(s, decomposed_items, (size_t)region->n_nodes + 1)};
+  for (; in && in->op == FX_PLACEHOLDER; in = in->next, k++) {
+    if (k >= n->n_args || n->args[k].kind != FX_NODE)
+      capture_fail(d->c, "'%s' has other operands than its graph", n->name);
+    at->values[in->index] = outer->values[n->args[k].as.node->index];
+    at->nodes[in->index] = outer->nodes[n->args[k].as.node->index];
+  }
+  session_enter(s);
+  d->at = at;
+  decompose_nodes(d);
+  d->node = d->c->origin = n;
+  if (!out || out->op != FX_OUTPUT || !out->n_args ||
+      (out->args->kind != FX_TUPLE && out->args->kind != FX_LIST))
+    capture_fail(d->c, "the graph of '%s' returns no tuple", n->name);
+  rush_value *items = session_array(s, rush_value, (size_t)out->args->n + 1);
+  for (uint32_t i = 0; i < out->args->n; i++)
+    items[i] = value_of_arg(d, &out->args->as.items[i], NULL);
+  d->at = outer;
+  session_leave(s);
+  outer->items[n->index] = (decomposed_items){items, out->args->n};
+}
+
 /* -- Graphs ------------------------------------------------------------------------------------ */
 
 static void decompose_nodes(decomposition *d)
@@ -514,14 +614,56 @@ static void decompose_nodes(decomposition *d)
   capture *c = d->c;
 
   for (const fx_node *n = d->at->from->first; n; n = n->next) {
+    const fx_graph *region = region_of(c->s, d->at->from, n);
     session_poll(c->s);
     d->node = c->origin = n;
-    if (n->op == FX_CALL_FUNCTION)
+    if (region)
+      decompose_region(d, n, region);
+    else if (n->op == FX_CALL_FUNCTION)
       decompose_call(d, n);
-    else
+    else if (!(d->at->is_region && (n->op == FX_PLACEHOLDER || n->op == FX_OUTPUT)) &&
+             !(n->op == FX_GET_ATTR && is_of_region(d, n)))
       copy_node(d, n);
     refuse_guards(d);
   }
+}
+
+/* True if a node does more than compute its result. */
+static bool has_effect(session *s, const fx_node *n)
+{
+  static const char *const kept[] = {"torch.ops.higher_order.", "torch._functorch.",
+                                     "torch.ops.aten._local_scalar_dense",
+                                     "torch.ops.aten.item"};
+  const op *o = session_op_of_target(s, str_of(n->target));
+
+  for (size_t i = 0; i < COUNT_OF(kept); i++)
+    if (strncmp(n->target, kept[i], strlen(kept[i])) == 0)
+      return true;
+  if (n->returns_none || (!o && strncmp(n->target, "torch.ops.", 10) == 0))
+    return true;
+  return o && (schema_is_mutable(o->schema) || o->effects & (OP_SIDE_EFFECT | OP_RANDOM));
+}
+
+static void drop_use(void *unused, fx_node *n)
+{
+  (void)unused;
+  n->n_users -= n->n_users != 0;
+}
+
+/* Remove what nothing uses, as PyTorch does. */
+static void drop_dead(session *s, fx_graph *g)
+{
+  fx_node *before;
+
+  fx_graph_count_users(s, g);
+  for (fx_node *n = g->last; n; n = before) {
+    before = n->prev;
+    if (n->op != FX_CALL_FUNCTION || n->n_users || has_effect(s, n))
+      continue;
+    fx_node_inputs(s, n, drop_use, NULL);
+    fx_node_unlink(n);
+  }
+  fx_graph_count_users(s, g);
 }
 
 static fx_graph *decompose_graph(decomposition *d, const fx_graph *from);
@@ -533,7 +675,15 @@ static void decompose_inner(decomposition *d, const fx_graph *from, fx_graph *to
   table *numbers = c->number_nodes;
   decomposed_graph *at = d->at;
 
+  table *used = session_new(c->s, table);
+
+  session_table_init(c->s, used);
+  for (const fx_node *n = to->first; n; n = n->next)
+    if (n->op == FX_GET_ATTR)
+      session_table_put(c->s, used, str_of(n->target), c);
   for (uint32_t i = 0; i < from->n_subgraphs; i++) {
+    if (!table_get(used, str_of(from->subgraphs[i].name)))
+      continue;
     c->number_nodes = session_new(c->s, table);
     session_table_init(c->s, c->number_nodes);
     for (uint32_t k = 0; k < c->n_symbols; k++)
@@ -565,7 +715,10 @@ static fx_graph *decompose_graph(decomposition *d, const fx_graph *from)
   decompose_nodes(d);
   decompose_inner(d, from, g);
   g->unknown = from->unknown;
-  fx_graph_count_users(c->s, g);
+  if (d->outermost == at)
+    fx_graph_count_users(c->s, g);
+  else
+    drop_dead(c->s, g);
   c->g = outer;
   d->at = at;
   session_leave(c->s);
@@ -616,6 +769,19 @@ static void add_mutations(decomposition *d, fx_arg *items)
   }
 }
 
+/* Let the outputs that are a copy of a whole tensor into another be that tensor. */
+static void drop_copy(exported_program *p, fx_arg *items, const fx_node *copy)
+{
+  if (copy->op != FX_CALL_FUNCTION || strcmp(copy->target, "torch.ops.aten.copy.default") != 0 ||
+      copy->n_args < 2 || copy->args[1].kind != FX_NODE)
+    return;
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    if (items[i].kind == FX_NODE && items[i].as.node == copy) {
+      items[i] = copy->args[1];
+      p->outputs[i].arg.name = items[i].as.node->name;
+    }
+}
+
 /* Name the outputs by the nodes that have them now, mutations first. */
 static void set_outputs(decomposition *d)
 {
@@ -639,9 +805,12 @@ static void set_outputs(decomposition *d)
       p->outputs[p->n_outputs].arg.name = a.as.node->name;
     p->n_outputs++;
   }
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    if (p->outputs[i].kind == EXPORTED_BUFFER_MUTATION)
+      drop_copy(p, items, items[i].as.node);
   *all = (fx_arg){.kind = FX_TUPLE, .n = p->n_outputs, .as.items = items};
   out->args = all;
-  fx_graph_count_users(c->s, p->graph);
+  drop_dead(c->s, p->graph);
 }
 
 /* Add the ranges of symbols that operators of decompositions made. */
@@ -758,7 +927,8 @@ static void assume_guards(decomposition *d)
   d->n_assumed = d->c->env->n_guards;
 }
 
-exported_program *decompose_program(session *s, const exported_program *from)
+exported_program *decompose_program(session *s, const exported_program *from,
+                                    const decompose_table *ops)
 {
   decomposition *d = session_new(s, decomposition);
 
@@ -766,6 +936,8 @@ exported_program *decompose_program(session *s, const exported_program *from)
   session_table_init(s, &d->symbols);
   session_table_init(s, &d->hints);
   d->c->decomposes = true;
+  if (ops)
+    note_table(d->c, ops);
   describe_program(d);
   note_hints(d);
   d->has_writes = has_writes(s, from->graph);

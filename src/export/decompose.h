@@ -12,9 +12,21 @@
 
 #include "export/program.h"
 
-/* Decompose a program.  The result retains `from`, of which it uses parts, and is released when the
- * session ends unless session_keep is called.  Leaves the session with RUSH_EUNSUPPORTED, naming
- * the node, for what cannot be decomposed. */
-exported_program *decompose_program(session *s, const exported_program *from);
+/* Of the operators in PyTorch's default table only these are decomposed: n_ops names as in
+ * schemas, "aten::add.Tensor".  Composites that the table cannot have (views, in-place forms)
+ * always are. */
+typedef struct decompose_table {
+  const char *const *ops;
+  size_t n_ops;
+} decompose_table;
+
+/* Return the names of the default table's operators, a line each, after an empty line. */
+const char *decompose_operators(void);
+
+/* Decompose a program by a table; NULL: PyTorch's default one.  The result retains `from`, of which
+ * it uses parts, and is released when the session ends unless session_keep is called.  Leaves the
+ * session with RUSH_EUNSUPPORTED, naming the node, for what cannot be decomposed. */
+exported_program *decompose_program(session *s, const exported_program *from,
+                                    const decompose_table *ops);
 
 #endif

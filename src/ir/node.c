@@ -491,7 +491,12 @@ static bool kind_of_name(str name, ir_kind *out)
 
 static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan",
                                                 "parameter", "number", "assertion",
-                                                "autocast", "expect", "size_of_data"};
+                                                "autocast", "expect", "size_of_data",
+                                                "module_inputs", "module_outputs",
+                                                "_add_batch_dim", "_remove_batch_dim",
+                                                "_vmap_increment_nesting",
+                                                "_vmap_decrement_nesting",
+                                                "lazy_load_decompositions"};
 
 static ir_kind kind_of(str name)
 {

@@ -157,6 +157,110 @@ def test_pytorch_opens_the_program(run, tmp_path: pathlib.Path, name: str) -> No
     )
 
 
+LOOPS = {  # each returns what depends on how often its loop runs
+    "a tensor decides": """
+def forward(x: Tensor) -> Tensor:
+    while bool(x.sum() > 0):
+        x = x - 1
+    return x
+""",
+    "a count and a tensor": """
+def forward(x: Tensor) -> Tuple[Tensor, int]:
+    i = 0
+    while i < 5 and bool(x.sum() > 0):
+        x = x - 1
+        i += 1
+    return x, i
+""",
+    "break": """
+def forward(x: Tensor) -> Tensor:
+    for i in range(10):
+        x = x - i
+        if bool(x.sum() < 0):
+            break
+    return x
+""",
+    "break and continue": """
+def forward(x: Tensor) -> Tuple[Tensor, int]:
+    i = 0
+    while True:
+        x = x - 1
+        i += 1
+        if bool(x.sum() < 0):
+            break
+        if bool(x[0] < -7):
+            continue
+        x = x * 1.1
+    return x, i
+""",
+    "a number of data": """
+def forward(x: Tensor) -> Tensor:
+    n = 0
+    for i in range(int(x.sum())):
+        n += i
+        x = x + i
+    return x * n
+""",
+    "halves": """
+def forward(x: Tensor) -> Tensor:
+    i = int(x.sum())
+    t = 0.5
+    while i > 0:
+        t = t + i * 0.5
+        i = i // 2
+    return x * t
+""",
+    "floats": """
+def forward(x: Tensor) -> Tensor:
+    s, odd = 0.5, False
+    while float(x.sum()) > s:
+        x = x - 1
+        s = s * 1.5
+        odd = not odd
+    if odd:
+        x = x * 2
+    return x * s
+""",
+    "a loop in a loop": """
+def forward(x: Tensor) -> Tensor:
+    k = x.sum()
+    while bool(k > 0):
+        j = k
+        while bool(j > 1):
+            j = j - 1
+        k = k - 1
+        if bool(k > 2):
+            x = x + j
+        else:
+            x = x - j
+    return x
+""",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_on_data_is_a_while_loop(run, tmp_path: pathlib.Path, name: str) -> None:
+    model, made = script(run, tmp_path, LOOPS[name]), str(tmp_path / "made.pt2")
+    run("export", model, "ones(3)", "-o", made)
+    assert "higher_order.while_loop" in run("show", made, "--fx").stdout
+    run("show", "--check", made)
+    program, original = rushlight.load(made), rushlight.load(model)
+    for factor in (1, 4, 0, -1):
+        x = rushlight.ones(3) * factor
+        assert str(program(x)) == str(original(x))
+
+
+@needs_torch
+@pytest.mark.parametrize("name", LOOPS)
+def test_pytorch_runs_the_loop(run, tmp_path: pathlib.Path, name: str) -> None:
+    model, made = script(run, tmp_path, LOOPS[name]), str(tmp_path / "made.pt2")
+    run("export", model, "ones(3)", "-o", made)
+    program, original = torch.export.load(made).module(), torch.jit.load(model)
+    for factor in (1, 4, 0, -1):
+        x = torch.ones(3) * factor
+        torch.testing.assert_close(program(x), original(x))
+
+
 BATCH = """
 def forward(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
     b, n = x.shape
@@ -199,10 +303,15 @@ def test_what_is_inferred_becomes_a_guard(run, tmp_path: pathlib.Path) -> None:
 
 
 REFUSED = {
-    "a loop": (
-        "def forward(x: Tensor) -> Tensor:\n    while bool(x.sum() > 0):\n        x = x - 1\n"
-        "    return x\n",
-        "a loop that ends when data say so",
+    "a loop that makes a tensor grow": (
+        "def forward(x: Tensor) -> Tensor:\n    while bool(x.sum() > 0):\n"
+        "        x = torch.cat([x, x - 5])\n    return x\n",
+        "of different dtypes or sizes",
+    ),
+    "a list that grows in a loop": (
+        "def forward(x: Tensor) -> Tensor:\n    xs = [x]\n    while bool(x.sum() > 0):\n"
+        "        x = x - 1\n        xs.append(x)\n    return torch.stack(xs)\n",
+        "changes a list or dict of outside",
     ),
     "a text": (
         "def forward(x: Tensor) -> str:\n    return 'a'\n",

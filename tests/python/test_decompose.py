@@ -172,8 +172,32 @@ def test_what_cannot_be_decomposed_is_named(tmp_path: pathlib.Path) -> None:
     path = exported(tmp_path, Function(write), torch.randn(2, 3))
     with pytest.raises(NotImplementedError, match=r"'mul_' .* a write through aten::unfold"):
         ours.load(path).run_decompositions()
-    with pytest.raises(NotImplementedError, match="default table only"):
-        ours.load(path).run_decompositions({})
+
+
+def operators(program: Any) -> list[str]:
+    return [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
+
+
+def test_a_table_chooses_what_is_decomposed(tmp_path: pathlib.Path) -> None:
+    def compute(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.linear(x, w).add_(1)
+        return torch.nn.functional.silu(y.reshape(-1))
+
+    path = exported(tmp_path, Function(compute), torch.randn(2, 3), torch.randn(4, 3))
+    want, made = torch.export.load(path), ours.load(path)
+    for drop in (None, torch.ops.aten.silu.default):
+        theirs, table = torch.export.default_decompositions(), ours.default_decompositions()
+        if drop is not None:
+            del theirs[drop], table[drop]
+        there = operators(want.run_decompositions(theirs))
+        assert operators(made.run_decompositions(table)) == there
+    assert operators(made.run_decompositions({})) == operators(want.run_decompositions({}))
+
+    def own(*args: object) -> None:
+        """A decomposition of one's own."""
+
+    with pytest.raises(NotImplementedError, match="a function of its own for aten::silu"):
+        made.run_decompositions({torch.ops.aten.silu.default: own})
 
 
 def test_command(tmp_path: pathlib.Path) -> None:

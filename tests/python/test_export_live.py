@@ -47,6 +47,171 @@ def reloaded(program: Any, folder: pathlib.Path) -> Any:
     return torch.export.load(str(path))
 
 
+def test_metadata_are_torch_exports() -> None:
+    class Stack(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mixed = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+        def forward(self, x: Any) -> Any:
+            y = self.mixed(x) + x.shape[0]
+            return self.mixed[1](y)
+
+    args, keys = (torch.randn(3, 4),), ("stack_trace", "nn_module_stack")
+    made = export(Stack(), args, dynamic_shapes=({0: Dim.AUTO},))
+    want = torch.export.export(Stack(), args, dynamic_shapes=({0: torch.export.Dim.AUTO},))
+
+    def rows(program: Any) -> list[Any]:
+        nodes = [n for n in program.graph.nodes if n.op == "call_function"]
+        return [(n.name, *(n.meta.get(k) for k in keys)) for n in nodes if "size" not in n.name]
+
+    assert rows(made) == rows(want)
+    assert str(made) == str(want)
+
+
+class Kept(torch.nn.Module):
+    """Takes and returns containers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x: Any, named: Any, *, scale: int = 2) -> Any:
+        return {"out": self.linear(x) * scale, "same": named["a"]}, 3
+
+
+class KeptParts(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Kept()
+        self.rest = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())
+
+    def forward(self, x: Any) -> Any:
+        found, n = self.part(x, {"a": x + 1}, scale=5)
+        return self.rest(found["out"]) + found["same"] * n
+
+
+def test_calls_of_modules_keep_their_structure(tmp_path: pathlib.Path) -> None:
+    module, args, kept = KeptParts(), (torch.randn(4, 3),), ("part", "rest")
+    made = export(module, args, preserve_module_call_signature=kept)
+    want = torch.export.export(module, args, preserve_module_call_signature=kept)
+
+    def rows(program: Any) -> list[str]:
+        calls = ((c.fqn, c.signature) for c in program.module_call_graph)
+        return [f"{fqn} {s and (s.inputs, s.outputs, str(s.in_spec))}" for fqn, s in calls]
+
+    assert rows(made) == rows(want)
+    again = reloaded(made, tmp_path)
+    assert rows(again) == rows(want)
+    for flat in (rushlight.export.unflatten(made), torch.export.unflatten(again)):
+        found, n = flat.part(args[0], {"a": args[0]}, scale=5)
+        expected, _ = module.part(args[0], {"a": args[0]}, scale=5)
+        assert n in (3, None)  # None: torch forgets constants
+        torch.testing.assert_close(found, expected)
+
+
+def test_vmap_and_associative_scan_are_torch_exports(tmp_path: pathlib.Path) -> None:
+    args = torch.randn(4, 3), torch.randn(3)
+
+    class One(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            scan = torch._higher_order_ops.associative_scan
+            return torch.vmap(lambda a: a * y)(x), scan(
+                lambda a, b: a + b, x, 0, combine_mode="generic"
+            )
+
+    made, want = export(One(), args), torch.export.export(One(), args)
+    assert str(made) == str(want)
+    for program in (made, reloaded(made, tmp_path)):
+        torch.testing.assert_close(program.module()(*args), One()(*args))
+    shapes = ({0: Dim("n")}, None)
+    vmapped = export(Mapped(), args, dynamic_shapes=shapes)
+    longer = torch.randn(6, 3), args[1]
+    torch.testing.assert_close(vmapped.module()(*longer), Mapped()(*longer))
+    with pytest.raises(RuntimeError, match=r"torch\.func\.grad"):
+        export(Gradient(), args[1:])
+
+
+class Mapped(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        return torch.vmap(lambda a: (a + y, a.sum()), out_dims=(1, 0))(x)
+
+
+class Gradient(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.func.grad(lambda a: (a**2).sum())(x)
+
+
+class Numbers(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        y, n, k = torch.cond(
+            x.sum() > 0, lambda v: (v.sin(), 1, 7), lambda v: (v.cos(), 2, 7), (x,)
+        )
+        return y * n, k
+
+
+class CountsInts(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        loop = torch._higher_order_ops.while_loop
+        return loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (x.shape[0] - 2, x))
+
+
+def test_operators_carry_ints(tmp_path: pathlib.Path) -> None:
+    made = export(Numbers(), (torch.ones(3),))
+    for program in (made, reloaded(made, tmp_path)):
+        for x in (torch.ones(3), -torch.ones(3)):
+            torch.testing.assert_close(program.module()(x), Numbers()(x))
+    made = export(CountsInts(), (torch.ones(4),), dynamic_shapes=({0: Dim.AUTO},))
+    for program in (made, reloaded(made, tmp_path)):
+        for n in (4, 3, 7):
+            found, want = program.module()(torch.ones(n)), CountsInts()(torch.ones(n))
+            assert int(found[0]) == int(want[0]) and torch.equal(found[1], want[1])
+
+
+@pytest.mark.parametrize(
+    ("branch", "what"),
+    [
+        (lambda v: v.add_(1), "input mutation"),
+        (lambda v: v[0].mul_(2) + v, "input mutation"),
+        (lambda v: v, "aliasing"),
+        (lambda v: v[:], "aliasing"),
+        (lambda v: (v + 1, 2.5), "unsupported branch return type"),
+    ],
+)
+def test_what_a_branch_may_not_do_is_torchs_error(branch: Any, what: str) -> None:
+    class Branch(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.cond(x.sum() > 0, branch, branch, (x,))
+
+    x = torch.ones(3)
+    with pytest.raises(torch._dynamo.exc.UncapturedHigherOrderOpError, match=what):
+        export(Branch(), (x,))
+    assert torch.equal(x, torch.ones(3))
+    with pytest.raises(torch._dynamo.exc.TorchDynamoException):
+        torch.export.export(Branch(), (x,))
+
+
+class Indexed(torch.nn.Module):
+    def forward(self, x: Any, n: Any) -> Any:
+        half = x.shape[0] // 2
+        i = n.item()
+        torch._check(i >= 0)
+        torch._check(i < x.shape[1])
+        return x[:half], x[..., i], x[None, half:, 1:2]
+
+
+def test_symbolic_indices_are_select_and_slice(tmp_path: pathlib.Path) -> None:
+    args = torch.randn(6, 4), torch.tensor(2)
+    made = export(Indexed(), args, dynamic_shapes=({0: Dim.AUTO}, None))
+    want = torch.export.export(
+        Indexed(), args, dynamic_shapes=({0: torch.export.Dim.AUTO}, None)
+    )
+    wanted = [n for n in operators(want) if "select" in n or "slice" in n]
+    assert [n for n in operators(made) if "select" in n or "slice" in n] == wanted
+    other = torch.randn(9, 4), torch.tensor(0)
+    torch.testing.assert_close(reloaded(made, tmp_path).module()(*other), Indexed()(*other))
+
+
 def test_the_graph_and_the_results_are_torch_exports(tmp_path: pathlib.Path) -> None:
     module, args = Mixed().eval(), (torch.randn(5, 4), torch.randn(5, 6))
     before = {k: v.clone() for k, v in module.state_dict().items()}
@@ -455,3 +620,59 @@ def test_what_is_written_to_stays_as_it_was(tmp_path: pathlib.Path) -> None:
     torch.testing.assert_close(
         reloaded(made, tmp_path).module()(torch.ones(3)), Writes()(torch.ones(3))
     )
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x: Any, *rest: Any) -> Any:
+        return x.view(x.shape[0], 1), [r + 1 for r in rest]
+
+
+def test_a_shared_dim_is_called_by_its_last_size() -> None:
+    args = tuple(torch.randn(3) for _ in range(3))
+
+    def shapes(module: Any) -> Any:
+        size = module.Dim("n", max=9)
+        return {"x": {0: size}, "rest": ({0: size}, {0: size})}
+
+    made = export(Twice(), args, dynamic_shapes=shapes(rushlight.export))
+    want = torch.export.export(Twice(), args, dynamic_shapes=shapes(torch.export))
+    assert str(made.range_constraints) == str(want.range_constraints)
+
+
+class Decomposed(torch.nn.Module):
+    """What decompositions drop or put in place: constants, dead code, regions, a new buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.register_buffer("sum", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        x.sin()
+        self.sum = self.sum + x[0]
+        y = self.norm(x) + torch.tensor([1.0, 2.0, 3.0])
+        with torch.no_grad():
+            y = y * 2
+            with torch.enable_grad():
+                y = y - 1
+            torch.zeros(3)
+        return y.max(1).values, torch.rand(3)
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+@pytest.mark.parametrize("is_training", [False, True])
+def test_decompositions_are_torchs(
+    is_default: bool, is_training: bool, tmp_path: pathlib.Path
+) -> None:
+    module, args = Decomposed().train(is_training), (torch.randn(4, 3),)
+    table = () if is_default else ({},)
+    made = export(module, args).run_decompositions(*table)
+    want = torch.export.export(module, args).run_decompositions(*table)
+
+    def rows(program: Any, is_input: bool) -> list[tuple[str, str]]:
+        nodes = [n for n in program.graph.nodes if (n.op == "placeholder") == is_input]
+        return [(n.name, str(n.target)) for n in nodes]
+
+    assert rows(made, False) == rows(want, False)
+    assert sorted(rows(made, True)) == sorted(rows(want, True))  # torch puts constants elsewhere
+    torch.testing.assert_close(reloaded(made, tmp_path).module()(*args)[0], module(*args)[0])

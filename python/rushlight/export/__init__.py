@@ -16,6 +16,7 @@ from ..pytree import register_dataclass
 from . import treespec as treespec
 from . import values as values
 from .capture import draft_export, export
+from .decompositions import default_decompositions
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, load, save
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
@@ -31,6 +32,7 @@ __all__ = [
     "ModuleCallSignature",
     "ShapesCollection",
     "UnflattenedModule",
+    "default_decompositions",
     "dims",
     "draft_export",
     "export",

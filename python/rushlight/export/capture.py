@@ -163,14 +163,18 @@ def _checked(
             "INVALID_INPUT",
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}",
         )
-    if preserve_module_call_signature:
-        raise NotImplementedError("preserve_module_call_signature is not supported")
+    if preserve_module_call_signature and is_ours:
+        raise NotImplementedError(
+            "preserve_module_call_signature is for torch's modules: calls of scripted ones are "
+            "inlined"
+        )
     kwargs = dict(kwargs or {})
     more = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     try:
-        made, report = _export(mod, args, kwargs, dynamic_shapes, is_ours, is_draft)
+        kept = preserve_module_call_signature
+        made, report = _export(mod, args, kwargs, dynamic_shapes, is_ours, is_draft, kept)
     except (RuntimeError, ValueError) as error:
         found = translated(error)
         if found is error:
@@ -191,11 +195,12 @@ def _export(
     shapes: Any,
     is_ours: bool,
     is_draft: bool,
+    kept: tuple[str, ...],
 ) -> tuple[ExportedProgram, str | None]:
     if not is_ours:
         from .live import export_live
 
-        handle, report = export_live(mod, args, kwargs, shapes, is_draft)
+        handle, report = export_live(mod, args, kwargs, shapes, is_draft, kept)
         return ExportedProgram(handle), report
     found = [item.name for item in mod.inputs][: len(args)]
     names = [*found, *(f"args_{i}" for i in range(len(found), len(args))), *kwargs]

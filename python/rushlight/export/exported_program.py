@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from .. import _rushlight
 from ..archives import save_to
+from .decompositions import table_names
 from .graph import Graph, GraphModule, read_graphs
 from .graph_signature import (
     ArgumentSpec,
@@ -297,11 +298,13 @@ class ExportedProgram:
         return self._handle.module(kind, check_guards)
 
     def run_decompositions(self, decomp_table: dict[Any, Any] | None = None) -> ExportedProgram:
-        """Return the program over fewer operators, without those that torch's default table
-        decomposes; its dialect is ATEN. Other tables are refused."""
-        if decomp_table is not None:
-            raise NotImplementedError("run_decompositions takes torch's default table only")
-        return ExportedProgram(self._handle.decompose())
+        """Return the program over fewer operators, without those of the table, whose keys are
+        operators; None: torch's default table. The dialect of the result is ATEN.
+
+        How an operator decomposes is known here: a function of one's own in the table is refused.
+        """
+        names = None if decomp_table is None else table_names(decomp_table)
+        return ExportedProgram(self._handle.decompose(names))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(

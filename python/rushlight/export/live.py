@@ -7,10 +7,12 @@ of their sizes vary is described beside it. Names and conditions are torch.expor
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -229,7 +231,10 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
         if shape is None or (is_int and (isinstance(shape, _DimHint) or shape == value)):
             return
         if is_int and isinstance(shape, Dim):
-            return
+            raise ValueError(
+                "Unable to specify input integers as dynamic through named Dims. Please use "
+                "Dim.AUTO/DYNAMIC instead."
+            )
         raise user_error(
             "INVALID_INPUT",
             f"Cannot associate shape {shape} specified at {at} to non-tensor type {type(value)} "
@@ -325,11 +330,26 @@ class _Symbols:
     def __init__(self) -> None:
         self.taken: set[int] = set()
         self.named: dict[str, int] = {}
+        self.last: dict[str, str] = {}
+
+    def note_last(self, texts: list[str], shapes: list[Any]) -> None:
+        """Note of each Dim where its last size comes from, after which torch calls it; of one
+        that only others are derived of, its name."""
+        for text, shape in zip(texts, shapes, strict=True):
+            sizes = dict(enumerate(shape)) if isinstance(shape, (list, tuple)) else shape
+            given = sizes if isinstance(sizes, dict) else {}  # none: an int, or all are fixed
+            for at in sorted(at for at in given if isinstance(given[at], Dim)):
+                spec = given[at]
+                if isinstance(spec, _DerivedDim):
+                    self.last.setdefault(spec.root.__name__, spec.root.__name__)
+                elif not isinstance(spec, _StaticDim):
+                    self.last[spec.__name__] = f"{text}.size()[{at}]"
 
     def number(self, name: str | None, source: str) -> int:
         """Return the number and 1 of a size's symbol."""
         if name is not None and name in self.named:
             return self.named[name]
+        source = self.last.get(name, source) if name is not None else source
         found = int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100
         while found in self.taken:
             found += 1
@@ -374,7 +394,7 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
     most = MOST if root.max == int_oo else root.max
     least, name = root.min, root.__name__
     if at >= 0 and not spec.min <= size <= spec.max:
-        raise constraint_violation(f"{size} not in range [{spec.min}, {spec.max}]")
+        raise constraint_violation(f"{size} not in range [{max(spec.min, 2)}, {spec.max}]")
     if at >= 0 and size < 2:
         raise user_error(
             "CONSTRAINT_VIOLATION",
@@ -393,6 +413,7 @@ def _dimensions(arguments: Arguments, shapes: list[Any]) -> tuple[list[Dimension
     rows: list[Dimension] = []
     varying: dict[int, bool] = {}
     symbols = _Symbols()
+    symbols.note_last(arguments.texts(), shapes)
     for i, (value, text, shape) in enumerate(
         zip(arguments.values, arguments.texts(), shapes, strict=True)
     ):
@@ -495,15 +516,50 @@ def _temporary(mod: torch.nn.Module) -> list[str]:
     ]
 
 
+@contextlib.contextmanager
+def _calls_kept(mod: torch.nn.Module, paths: tuple[str, ...]) -> Iterator[None]:
+    """Record how the modules at these paths are called."""
+    handles = []
+
+    def watch(path: str) -> None:
+        def before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            leaves, spec = pytree.tree_flatten((args, kwargs))
+            torch_live.record_call("module_inputs", (path, _spec_text(spec)), leaves)
+
+        def after(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+            leaves, spec = pytree.tree_flatten(result)
+            torch_live.record_call("module_outputs", (path, _spec_text(spec)), leaves)
+
+        module = mod.get_submodule(path)
+        handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        handles.append(module.register_forward_hook(after, with_kwargs=True))
+
+    try:
+        for path in paths:
+            watch(path)
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _classes(mod: torch.nn.Module) -> list[str]:
+    """Return the path of each module, followed by its class."""
+    modules = mod.named_modules(remove_duplicate=False)
+    pairs = ((path, f"{type(m).__module__}.{type(m).__qualname__}") for path, m in modules)
+    return [text for pair in pairs for text in pair]
+
+
 def export_live(
     mod: torch.nn.Module,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
     is_draft: bool,
+    kept: tuple[str, ...] = (),
 ) -> tuple[Any, str | None]:
     """Return the handle of the exported program of a call of a torch.nn.Module, and the report of a
-    draft."""
+    draft. `kept`: paths of modules whose calls keep their structure."""
     _share_registry()
     arguments = Arguments(mod, args, kwargs)
     _check_leaves(arguments)
@@ -514,7 +570,8 @@ def export_live(
         return mod(*given, **named)
 
     names = arguments.names()
-    recorded = torch_live.recording(mod, arguments.values, names, call, varying, is_draft)
+    with _calls_kept(mod, kept):
+        recorded = torch_live.recording(mod, arguments.values, names, call, varying, is_draft)
     structure = (
         _spec_text(arguments.in_spec),
         _spec_text(recorded.out_spec),
@@ -522,6 +579,7 @@ def export_live(
         names,
         arguments.texts(),
         _temporary(mod),
+        _classes(mod),
         *_samples(args, kwargs),
     )
     made, report = _rushlight.export_call(

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._functorch import vmap as _vmap
 from torch._ops import HigherOrderOperator
 
 from .. import _rushlight, library
@@ -27,7 +28,7 @@ from .torch_trace import Made, Tracer, concrete, location
 from .trace_state import current
 from .traced_module import Built
 
-__all__ = ["LiveTracer", "recording"]
+__all__ = ["LiveTracer", "record_call", "recording"]
 
 _HIGHER_ORDER = os.path.join(os.path.dirname(torch.__file__), "_higher_order_ops")
 _MODULE_CALLS = {torch.nn.Module._call_impl.__code__, torch.nn.Module._slow_forward.__code__}
@@ -44,6 +45,10 @@ _OUR_NAMESPACES = {
     "mkldnn",
     "rngprims",
 }
+_OF_VMAP = (
+    "_add_batch_dim", "_remove_batch_dim", "_vmap_increment_nesting", "_vmap_decrement_nesting",
+    "lazy_load_decompositions",
+)  # fmt: skip
 _SIZES = {"aten::sym_size": "size", "aten::sym_numel": "numel", "aten::sym_stride": "stride"}
 
 
@@ -62,9 +67,14 @@ class LiveTracer(Tracer):
         self.sized: dict[Any, bool] = {}  # by operator: its results have sizes that data make
         self.constants: set[int] = set()  # values of small tensors that are known
         self.held: dict[int, torch.Tensor] = {}  # by storage: what the caller has
+        self.functions: list[tuple[str, int]] = []  # being recorded: of an operator, the last value
         self.saved: list[tuple[Any, Any]] = []  # storages of these before a write, and copies
 
     # -- Operators
+
+    def quotes(self, code: Any) -> bool:
+        """The frames of which torch.export keeps the lines."""
+        return code.co_name == "forward" or code.co_filename == torch.__file__
 
     def recorded_name(self, known: torch_trace.Signature) -> str:
         return known.full
@@ -84,6 +94,8 @@ class LiveTracer(Tracer):
             found = self.asked(args[0], _SIZES[name], *args[1:])
             return list(found) if isinstance(found, torch.Size) else found
         if known is not None and known.writes:
+            if self.functions:
+                self.check_writes(args[0])
             self.save(args)
         if name == "aten::lift_fresh" and not self.known(args[0]):
             return self.lifted_constant(args[0])
@@ -142,6 +154,10 @@ class LiveTracer(Tracer):
         """True for a tensor of one element that is computed from constants only."""
         return not isinstance(tensor, torch.Tensor) or self.find(tensor) in self.constants
 
+    def has_memory(self, tensor: torch.Tensor) -> bool:
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        return tensor.layout == torch.strided and not wrapped
+
     def hold(self, tensor: torch.Tensor) -> None:
         """Note a tensor of the caller's, which is to be as it was at the end."""
         if tensor.layout == torch.strided:
@@ -149,7 +165,7 @@ class LiveTracer(Tracer):
 
     def save(self, args: tuple) -> None:
         for t in pytree.tree_leaves(args):
-            if isinstance(t, torch.Tensor) and t.layout == torch.strided:
+            if isinstance(t, torch.Tensor) and self.has_memory(t):
                 with self.pause():
                     storage = t.untyped_storage()
                     if self.held.pop(storage._cdata, None) is not None:
@@ -257,12 +273,22 @@ class LiveTracer(Tracer):
 
     # -- Higher-order operators
 
-    def closure(self, func: Callable[..., Any], args: Any) -> tuple[int, list[Any], Any]:
-        """Record a function of an operator: its value, the tensors that it returns, their tree."""
+    def closure(
+        self, func: Callable[..., Any], args: Any, name: str = ""
+    ) -> tuple[int, list[Any], Any]:
+        """Record a function of an operator: its value, what it returns, the tree of that.
+
+        `name`: of the operator, which does not allow that the function writes to values that were
+        there before, or returns them.
+        """
+        last = self.recorder.constant(0)  # values are numbered in order
         self.recorder.open()
+        self.functions.append((name, last))
         sizes, self.sizes = self.sizes, {}  # what is asked inside is known inside
         try:
             leaves, spec = pytree.tree_flatten(func(*args))
+            if name:
+                self.check_aliases(name, leaves, last)
             parts = [self.recorded(leaf) for leaf in leaves]
             output = self.one("prim::TupleConstruct", parts)
         except BaseException:
@@ -270,7 +296,32 @@ class LiveTracer(Tracer):
             raise
         finally:
             self.sizes = sizes
+            self.functions.pop()
         return self.recorder.close(output), leaves, spec
+
+    def is_before(self, tensor: torch.Tensor, last: int) -> bool:
+        """True if a tensor shares its memory with one that was there at value `last`."""
+        found = self.find(tensor if tensor._base is None else tensor._base)
+        return found is not None and found <= last
+
+    def check_aliases(self, name: str, leaves: list[Any], last: int) -> None:
+        """Refuse a function that returns what it is given, or one memory twice."""
+        with self.pause():
+            tensors = [t for t in leaves if isinstance(t, torch.Tensor)]
+            memory = {t.untyped_storage()._cdata for t in tensors if self.has_memory(t)}
+            is_twice = len(memory) < sum(map(self.has_memory, tensors))
+            if is_twice or any(self.is_before(t, last) for t in tensors):
+                raise _unsupported(name, "aliasing", "Higher order ops do not support aliasing.")
+
+    def check_writes(self, tensors: Any) -> None:
+        """Refuse a write to what the function of an operator is given."""
+        name, last = self.functions[-1]
+        with self.pause():
+            written = [t for t in pytree.tree_leaves(tensors) if isinstance(t, torch.Tensor)]
+            if name and any(self.is_before(t, last) for t in written):
+                raise _unsupported(
+                    name, "input mutation", "Higher order ops do not support input mutation."
+                )
 
     def recorded(self, leaf: Any) -> int:
         """Return the value of what a program returns."""
@@ -286,9 +337,15 @@ class LiveTracer(Tracer):
         return self.recorder.constant(leaf)
 
     def parameters(self, tensors: list[Any], is_row: bool) -> tuple[list[Any], list[int]]:
-        """Make what an operator passes to its function: the tensors, or a row of each."""
-        made, values = [], []
+        """Make what an operator passes to its function: the values, or a row of each tensor."""
+        made: list[Any] = []
+        values = []
         for tensor in tensors:
+            if not is_row and isinstance(tensor, (int, torch.SymInt)):
+                inputs = [self.recorded(tensor), self.recorder.constant(False)]
+                values.append(self.one("parameter", inputs, "int", location()))
+                made.append(symbolic(self, values[-1], int(concrete(tensor)), has_data=True))
+                continue
             if not isinstance(tensor, torch.Tensor):
                 raise RuntimeError(
                     f"a higher-order operator over a {type(tensor).__name__} cannot be exported"
@@ -306,15 +363,25 @@ class LiveTracer(Tracer):
         return made, values
 
     def results(self, kind: str, inputs: list[int], tensors: list[Any], varies: bool) -> list[Any]:
-        """Record an operator whose results look like the tensors."""
+        """Record an operator whose results look like the tensors, or are ints."""
         with self.pause():
-            made = [t.detach().clone().requires_grad_(t.requires_grad) for t in tensors]
-        types = tuple(self.type_of(t) for t in made)
+            made = [
+                t.detach().clone().requires_grad_(t.requires_grad)
+                if isinstance(t, torch.Tensor)
+                else int(concrete(t))
+                for t in tensors
+            ]
+        types = tuple(
+            self.type_of(t) if isinstance(t, torch.Tensor) else "int" for t in made
+        )
         values = self.recorder.add(kind, inputs, types, location())
-        for one, value in zip(made, values, strict=True):
-            self.bind(one, value)
-        if varies:
-            self.varying.update(values)
+        for i, value in enumerate(values):
+            if isinstance(made[i], torch.Tensor):
+                self.bind(made[i], value)
+                if varies:
+                    self.varying.add(value)
+            else:
+                made[i] = symbolic(self, value, made[i], has_data=True)
         return made
 
     def higher_order(self, op: Any, args: tuple, kwargs: dict) -> Any:
@@ -332,11 +399,18 @@ class LiveTracer(Tracer):
             with self.pause():
                 is_true = bool(pred)
             return (true_fn if is_true else false_fn)(*operands)
+        tensors = pytree.tree_leaves(operands)
+        if not isinstance(operands, (tuple, list)) or not all(
+            isinstance(t, torch.Tensor) for t in tensors
+        ):
+            raise RuntimeError(
+                "Expect operands to be a tuple of possibly nested dict/list/tuple that only "
+                f"consists of tensor leaves, but got {operands}."
+            )
         condition = self.recorded(pred)
-        tensors = [t for t in pytree.tree_leaves(operands) if isinstance(t, torch.Tensor)]
         values = [self.value(t) for t in tensors]
-        yes, results, spec = self.closure(true_fn, operands)
-        no, others, other_spec = self.closure(false_fn, operands)
+        yes, results, spec = self.closure(true_fn, operands, "torch.cond")
+        no, others, other_spec = self.closure(false_fn, operands, "torch.cond")
         if spec != other_spec:
             raise RuntimeError(
                 f"Unmatched output spec from torch.cond branches: true branch tree_spec {spec} vs "
@@ -346,21 +420,31 @@ class LiveTracer(Tracer):
         with self.pause():
             is_true = bool(concrete(pred))
         varies = any(self.varies(t) for t in (*tensors, *results))
-        taken = [t if isinstance(t, torch.Tensor) else None for t in results]
         made = self.results(
-            "cond", [condition, yes, no, *values],
-            [t for t in (results if is_true else others) if isinstance(t, torch.Tensor)], varies,
-        )  # fmt: skip
-        rest = iter(made)
+            "cond", [condition, yes, no, *values], results if is_true else others, varies
+        )
+        same = [type(a) is int and a == b for a, b in zip(results, others, strict=True)]
         return pytree.tree_unflatten(
-            [r if t is None else next(rest) for t, r in zip(taken, results, strict=True)], spec
+            [r if one else m for r, m, one in zip(results, made, same, strict=True)], spec
         )
 
     @staticmethod
     def check_same(results: list[Any], others: list[Any]) -> None:
         for a, b in zip(results, others, strict=True):
+            for one in (a, b):
+                if not isinstance(one, torch.Tensor) and type(one) is not int:
+                    raise _unsupported(
+                        "torch.cond",
+                        f"unsupported branch return type ({type(one).__name__})",
+                        "Constants returned from branches must be ints.",
+                    )
+            if type(a) is int and type(b) is int:
+                continue
             if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
-                raise RuntimeError("torch.cond: branches that return numbers cannot be exported")
+                raise _unsupported(
+                    "torch.cond", "different branch return types", "One branch returns a tensor, "
+                    "the other one an int."
+                )
             shape, other = (tuple(torch._C.TensorBase.size(t)) for t in (a, b))
             if a.dtype != b.dtype or len(shape) != len(other):
                 raise RuntimeError(
@@ -374,23 +458,61 @@ class LiveTracer(Tracer):
         tensors, spec = pytree.tree_flatten(carried)
         first, of_test = self.parameters(tensors, is_row=False)
         second, of_body = self.parameters(tensors, is_row=False)
+        for i, one in enumerate(first):
+            if not isinstance(one, torch.Tensor):  # both functions have one symbol, as in torch
+                second[i], of_body[i] = one, of_test[i]
 
         def given(parts: list[Any]) -> tuple[Any, ...]:
             return (*pytree.tree_unflatten(parts, spec), *additional)
 
-        test, _, _ = self.closure(cond_fn, given(first))
-        body, results, found = self.closure(body_fn, given(second))
+        test, _, _ = self.closure(cond_fn, given(first), "torch.while_loop")
+        body, results, found = self.closure(body_fn, given(second), "torch.while_loop")
         if len(results) != len(tensors):
             raise RuntimeError(
                 f"while_loop: the body returns {len(results)} values for {len(tensors)}: {found}"
             )
-        inputs = [test, body, *(self.value(t) for t in tensors), *of_test, *of_body]
-        varies = any(self.varies(t) for t in tensors)
+        inputs = [test, body, *(self.recorded(t) for t in tensors), *of_test, *of_body]
+        varies = any(self.varies(t) for t in tensors if isinstance(t, torch.Tensor))
         return pytree.tree_unflatten(self.results("while_loop", inputs, results, varies), spec)
+
+    def record_mapping(self, function: Any, name: str, args: tuple) -> Any:
+        """Record a call of what torch.vmap is made of; values are those of one sample."""
+        if name in ("_add_batch_dim", "_remove_batch_dim"):
+            if name == "_add_batch_dim" and args[1] < 0:
+                args = (args[0], args[1] + args[0].dim(), args[2])
+            inputs = [self.value(args[0]), *(self.recorded(a) for a in args[1:])]
+            varies = self.varies(args[0])
+        else:
+            inputs, varies = [self.recorded(a) for a in args], False
+        with self.pause():
+            made = function(*concrete(args))
+        if not isinstance(made, torch.Tensor):
+            self.recorder.add(name, inputs, (), location())
+            return made
+        value = self.one(name, inputs, "Tensor", location())
+        self.bind(made, value)
+        if varies or any(isinstance(a, torch.SymInt) for a in args):
+            self.varying.add(value)
+        return made
+
+    def taken_apart(self, name: str, args: tuple, has_given: bool) -> Any:
+        leaves = [t for t in pytree.tree_leaves(args) if isinstance(t, torch.Tensor)]
+        functorch = torch._C._functorch
+        if any(
+            functorch.is_functorch_wrapped_tensor(t) and not functorch.is_batchedtensor(t)
+            for t in leaves
+        ):
+            raise RuntimeError(
+                "functions that torch.func.grad, jvp or another transform than vmap transforms "
+                "cannot be exported: the program would have values of the example"
+            )
+        if name.startswith("aten::_foreach_"):
+            return torch._C.DispatchKey.CompositeExplicitAutograd
+        return None
 
     def record_map_impl(self, f: Any, xs: Any, pos_args: Any) -> Any:
         rows, values = self.parameters(list(xs), is_row=True)
-        body, results, spec = self.closure(f, (*rows, *pos_args))
+        body, results, spec = self.closure(f, (*rows, *pos_args), "torch.ops.higher_order.map_impl")
         inputs = [
             body, self.recorder.constant(0), *(self.value(x) for x in xs), *values
         ]  # fmt: skip
@@ -401,7 +523,8 @@ class LiveTracer(Tracer):
     def record_scan(self, f: Any, init: Any, xs: Any, additional_inputs: Any = ()) -> Any:
         carried, of_init = self.parameters(list(init), is_row=False)
         rows, of_xs = self.parameters(list(xs), is_row=True)
-        body, results, _ = self.closure(f, (*carried, *rows, *additional_inputs))
+        given = (*carried, *rows, *additional_inputs)
+        body, results, _ = self.closure(f, given, "torch.ops.higher_order.scan")
         n = len(carried)
         inputs = [body, self.recorder.constant(n)]
         inputs += [*(self.value(t) for t in (*init, *xs)), *of_init, *of_xs]
@@ -413,6 +536,26 @@ class LiveTracer(Tracer):
         with self.pause():
             n = torch._C.TensorBase.size(xs, 0)
             return [row.detach().unsqueeze(0).repeat(n, *(1,) * row.dim()) for row in rows]
+
+
+def _unsupported(name: str, what: str, why: str) -> Exception:
+    """Return torch's error for a function that a higher-order operator does not take."""
+    from torch._dynamo.exc import UncapturedHigherOrderOpError
+
+    return UncapturedHigherOrderOpError(
+        "This higher order operator doesn't work unless it is captured completely with "
+        f"torch.compile. Got graph break/error:\n\nEncountered {what} during higher order op "
+        f"tracing\n  Higher Order Operator: {name}\n  Explanation: {why}\n\n"
+        f"{location()}"
+    )
+
+
+def record_call(kind: str, texts: tuple[str, ...], leaves: list[Any]) -> None:
+    """Record how a module whose calls keep their structure is called, or what it returns."""
+    tracer = current()
+    if isinstance(tracer, LiveTracer) and not tracer.paused:
+        values = [*map(tracer.recorder.constant, texts), *map(tracer.recorded, leaves)]
+        tracer.recorder.add(kind, values, (), location())
 
 
 class _FakeContext:
@@ -581,6 +724,91 @@ def _higher_order(original: Any) -> Callable[..., Any]:
     return call
 
 
+def _checking_operators() -> list[Any]:
+    """Return the classes of operators that check their arguments before they are called."""
+    ops = ("cond", "while_loop", "scan", "map_impl", "associative_scan")
+    classes = {type(getattr(torch.ops.higher_order, name)) for name in ops}
+    return [cls for cls in classes if "__call__" in vars(cls)]
+
+
+def _mapping(original: Any, name: str) -> Callable[..., Any]:
+    """A function of torch.vmap: it is a node of the program."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if not isinstance(tracer, LiveTracer) or tracer.paused:
+            return original(*args, **kwargs)
+        return tracer.record_mapping(original, name, args)
+
+    return call
+
+
+def _indexing(original: Any) -> Callable[..., Any]:
+    """x[n] and x[:n] of symbolic numbers and 0-d tensors: select and slice, as torch.export."""
+
+    def method(self: torch.Tensor, at: Any) -> Any:
+        tracer = current()
+        if not isinstance(tracer, LiveTracer) or tracer.paused:
+            return original(self, at)
+        items = list(at) if isinstance(at, tuple) else [at]
+        if not any(map(_is_open_index, items)):
+            return original(self, at)
+        if Ellipsis in [i for i in items if not isinstance(i, torch.Tensor)]:
+            where = next(i for i, item in enumerate(items) if item is Ellipsis)
+            n = self.dim() - sum(i is not None and i is not Ellipsis for i in items)
+            items[where : where + 1] = [slice(None)] * n
+        steps, dim = [], 0
+        for item in items:
+            if item is None:
+                steps.append((torch.unsqueeze, [dim]))
+            elif isinstance(item, slice):
+                if (item.start, item.stop, item.step) not in ((None, None, None), (None, None, 1)):
+                    parts = map(_read_index, (item.start, item.stop, item.step))
+                    start, stop, step = parts
+                    steps.append(
+                        (torch.ops.aten.slice, [dim, start, stop, 1 if step is None else step])
+                    )
+            elif _is_number(item):
+                steps.append((torch.select, [dim, _read_index(item)]))
+                continue
+            else:
+                return original(self, at)
+            dim += 1
+        found = self
+        for function, args in steps:
+            found = function(found, *args)
+        return found
+
+    return method
+
+
+def _is_scalar(item: Any) -> bool:
+    return (
+        isinstance(item, torch.Tensor)
+        and item.dim() == 0
+        and not item.dtype.is_floating_point
+        and not item.dtype.is_complex
+        and item.dtype != torch.bool
+    )
+
+
+def _is_number(item: Any) -> bool:
+    return (isinstance(item, (int, torch.SymInt)) and not isinstance(item, bool)) or _is_scalar(
+        item
+    )
+
+
+def _is_open_index(item: Any) -> bool:
+    if isinstance(item, slice):
+        parts = (item.start, item.stop, item.step)
+        return any(isinstance(part, torch.SymInt) or _is_scalar(part) for part in parts)
+    return isinstance(item, torch.SymInt)
+
+
+def _read_index(item: Any) -> Any:
+    return item.item() if isinstance(item, torch.Tensor) else item
+
+
 def _replacements() -> list[tuple[Any, str, Any]]:
     tensor, base = torch.Tensor, torch._C.TensorBase
     size = _asking(base.size, "size")
@@ -605,6 +833,9 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (torch.compiler, "_is_compiling_flag", True),
         (torch.compiler, "_is_exporting_flag", True),
         (HigherOrderOperator, "__call__", _higher_order(HigherOrderOperator.__call__)),
+        *((cls, "__call__", _higher_order(cls.__call__)) for cls in _checking_operators()),
+        *((_vmap, name, _mapping(getattr(_vmap, name), name)) for name in _OF_VMAP),
+        (tensor, "__getitem__", _indexing(tensor.__getitem__)),
         *dispatching(),
     ]
     rows += [

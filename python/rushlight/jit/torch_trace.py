@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import linecache
 import os
 import sys
 import warnings
@@ -32,7 +33,7 @@ from torch.jit._trace import TracerWarning
 from .. import _rushlight
 from .entry import entry
 from .python_calls import caller
-from .trace_state import current
+from .trace_state import current, here
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
@@ -269,12 +270,16 @@ class Tracer:
     def bind(self, tensor: torch.Tensor, value: int | str) -> None:
         self.values[id(tensor)] = value
         self.alive.append(tensor)
-        if tensor.layout == torch.strided and id(tensor) not in self.untracked:
+        if id(tensor) not in self.untracked and self.has_memory(tensor):
             self.memory[self.place(tensor)] = value
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
         """Record a parameter or buffer of the traced module."""
         self.bind(tensor, path)
+
+    def has_memory(self, tensor: torch.Tensor) -> bool:
+        """True if a tensor is known by its memory."""
+        return tensor.layout == torch.strided
 
     @staticmethod
     def place(tensor: torch.Tensor) -> tuple:
@@ -288,8 +293,8 @@ class Tracer:
         found = self.values.get(id(tensor))
         if found is None and id(tensor) not in self.untracked:
             with self.pause():
-                is_strided = tensor.layout == torch.strided and not tensor.is_nested
-                found = self.memory.get(self.place(tensor)) if is_strided else None
+                has_memory = self.has_memory(tensor) and not tensor.is_nested
+                found = self.memory.get(self.place(tensor)) if has_memory else None
             if found is not None:
                 self.values[id(tensor)] = found
                 self.alive.append(tensor)
@@ -500,6 +505,10 @@ class Tracer:
         elif not isinstance(value, PLAIN):
             raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
         return self.recorder.constant(value, where)
+
+    def quotes(self, code: Any) -> bool:
+        """True for a frame whose line's text is to be recorded, too."""
+        return False
 
     def recorded_name(self, known: Signature) -> str:
         """Return what the recorder is told of an operator; the overload follows from the inputs."""
@@ -931,7 +940,7 @@ known_lines: dict[tuple[int, int], tuple[str, Any]] = {}
 def location() -> str:
     """Return the place of that frame and its callers, "file.py(12): function", without ours."""
     frame, lines = innermost(), []
-    tracer = current()
+    tracer = here.tracer  # also while it is paused
     unseen = (PACKAGE,) if tracer is None or tracer.apart else (PACKAGE, *UNSEEN)
     while frame is not None:
         code = frame.f_code
@@ -939,7 +948,12 @@ def location() -> str:
         known = known_lines.get(at)
         if known is None:
             is_ours = code.co_filename.startswith(unseen)
-            line = "" if is_ours else f"{code.co_filename}({frame.f_lineno}): {code.co_name}\n"
+            line = f"{code.co_filename}({frame.f_lineno}): {code.co_name}\n"
+            if tracer is not None and tracer.quotes(code):
+                text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+                line += f"    {text}\n"
+            elif is_ours:
+                line = ""
             known = known_lines[at] = line, code
         lines.append(known[0])
         frame = frame.f_back

@@ -15,6 +15,7 @@
 #include "ops/math/rows.h"
 #include "tensor/dtype.h"
 
+#define FEW_QUERIES 8 /* which read keys and values where they are */
 /* Scores of one block of queries: about half of L2. */
 #define BLOCK_ELEMS 65536
 
@@ -34,19 +35,34 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
          (batch * o->batch + head * o->head + row * o->row) * (int64_t)j->item;
 }
 
-/* Scale, mask and softmax the first n scores of query i in place. */
+/* Return the mask's row of query i. */
+static const char *mask_at(const attention_args *a, int64_t batch, int64_t head, int64_t i,
+                           size_t item)
+{
+  const attention_operand *m = &a->mask;
+  return (const char *)m->data + (batch * m->batch + head * m->head + i * m->row) *
+                                   (int64_t)(a->mask_is_bool ? sizeof(bool) : item);
+}
+
+/* Mask and softmax the first n scores of query i in place. */
 #define ROW(name, T, NEG_INF)                                                                    \
   static void name(const job *j, int64_t batch, int64_t head, int64_t i, int64_t n, T *s)        \
   {                                                                                              \
     const attention_args *a = j->a;                                                              \
     const attention_operand *m = &a->mask;                                                       \
     bool any = !m->data && !a->causal;                                                           \
-    if (m->data && a->mask_is_bool) {                                                            \
-      const bool *keep = (const bool *)m->data + batch * m->batch + head * m->head + i * m->row; \
+    const rows *r = rows_of(j->level, sizeof(T) == 8);                                           \
+    const char *at = m->data ? mask_at(a, batch, head, i, sizeof(T)) : NULL;                     \
+    if (m->data && m->col == 1 && a->mask_is_bool) {                                             \
+      r->hide(n, (const bool *)at, !a->mask_hides, s);                                           \
+    } else if (m->data && m->col == 1) {                                                         \
+      r->add(n, at, s);                                                                          \
+    } else if (m->data && a->mask_is_bool) {                                                     \
+      const bool *keep = (const bool *)at;                                                       \
       for (int64_t k = 0; k < n; k++)                                                            \
         s[k] = keep[k * m->col] != a->mask_hides ? s[k] : -NEG_INF;                              \
     } else if (m->data) {                                                                        \
-      const T *add = (const T *)m->data + batch * m->batch + head * m->head + i * m->row;        \
+      const T *add = (const T *)(const void *)at;                                                \
       for (int64_t k = 0; k < n; k++)                                                            \
         s[k] += add[k * m->col];                                                                 \
     }                                                                                            \
@@ -55,7 +71,6 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
         s[k] = -NEG_INF;                                                                         \
     for (int64_t k = 0; k < n && !any; k++)                                                      \
       any = s[k] != -NEG_INF;                                                                    \
-    const rows *r = rows_of(j->level, sizeof(T) == 8);                                           \
     T *lse = a->lse ? (T *)a->lse + (batch * a->n_queries + i) * a->n_heads + head : NULL;       \
     if (!any && a->hidden_is_nan) {                                                              \
       for (int64_t k = 0; k < n; k++)                                                            \
@@ -76,9 +91,44 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
 ROW(finish_f32, float, INFINITY)
 ROW(finish_f64, double, (double)INFINITY)
 
-static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
+/* What a task keeps between blocks of queries. */
+typedef struct block_work {
+  char *scores;
+  int64_t head; /* of all batches: what is packed */
+  gemm_packed *k, *v; /* NULL: not packed */
+} block_work;
+
+static void drop_packed(context *c, block_work *w)
+{
+  if (w->k)
+    gemm_packed_free(c, w->k);
+  if (w->v)
+    gemm_packed_free(c, w->v);
+  w->k = w->v = NULL;
+}
+
+/* Pack a head's keys, and its values where every block has all of them: several blocks read them. */
+static rush_status pack_head(const job *j, call_ctx *cx, int64_t batch, int64_t kv, block_work *w)
 {
   const attention_args *a = j->a;
+  const int64_t head = batch * a->n_heads + kv;
+  const bool once = (j->n_blocks == 1 && a->kv_group == 1) || a->n_queries < FEW_QUERIES;
+  if (once || head == w->head || a->dim == 0 || a->n_keys == 0)
+    return RUSH_OK;
+  drop_packed(cx->ctx, w);
+  w->head = head;
+  gemm_packing keys = {.dtype = a->dtype, .count = 1, .k = a->dim, .n = a->n_keys,
+                       .from = {operand_at(j, &a->k, batch, kv, 0), a->k.col, a->k.row}};
+  gemm_packing values = {.dtype = a->dtype, .count = 1, .k = a->n_keys, .n = a->value_dim,
+                         .from = {operand_at(j, &a->v, batch, kv, 0), a->v.row, a->v.col}};
+  TRY(gemm_pack(cx, &keys, &w->k));
+  return a->causal ? RUSH_OK : gemm_pack(cx, &values, &w->v);
+}
+
+static rush_status run_block(job *j, call_ctx *cx, int64_t task, block_work *w)
+{
+  const attention_args *a = j->a;
+  char *scores = w->scores;
   const int64_t block = task % j->n_blocks, head = task / j->n_blocks % a->n_heads;
   const int64_t batch = task / j->n_blocks / a->n_heads, kv = head / a->kv_group;
   const int64_t q0 = block * j->block, n_q = i64_min(j->block, a->n_queries - q0);
@@ -88,6 +138,8 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
                  .a = {operand_at(j, &a->q, batch, head, q0), a->q.row, a->q.col},
                  .b = {operand_at(j, &a->k, batch, kv, 0), a->k.col, a->k.row},
                  .c = scores, .c_rs = n_keys, .c_cs = 1};
+  TRY(pack_head(j, cx, batch, kv, w));
+  g.packed = w->k;
   TRY(gemm_serial(cx, &g));
   for (int64_t i = 0; i < n_q; i++)
     if (a->dtype == RUSH_FLOAT32)
@@ -110,7 +162,8 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
                    (char *)a->out +
                    (batch * a->out_batch + head * a->out_head + q0 * a->out_row) * (int64_t)j->item,
                  .c_rs = a->out_row,
-                 .c_cs = 1};
+                 .c_cs = 1,
+                 .packed = w->v};
   return gemm_serial(cx, &o);
 }
 
@@ -120,14 +173,15 @@ static void run_blocks(void *arg, int64_t begin, int64_t end)
   call_ctx cx = *j->cx; /* a task's error is dropped; the caller reports "no memory" */
   cx.err = NULL;
   const size_t n_bytes = (size_t)(j->block * j->a->n_keys) * j->item;
-  char *scores = mem_alloc_data(cx.ctx, n_bytes);
-  rush_status st = scores ? RUSH_OK : RUSH_ENOMEM;
+  block_work w = {.scores = mem_alloc_data(cx.ctx, n_bytes), .head = -1};
+  rush_status st = w.scores ? RUSH_OK : RUSH_ENOMEM;
   for (int64_t i = begin; i < end && st == RUSH_OK; i++)
-    st = run_block(j, &cx, i, scores);
+    st = run_block(j, &cx, i, &w);
   if (st != RUSH_OK)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
-  if (scores)
-    mem_free_data(cx.ctx, scores, n_bytes);
+  drop_packed(cx.ctx, &w);
+  if (w.scores)
+    mem_free_data(cx.ctx, w.scores, n_bytes);
 }
 
 rush_status attention(call_ctx *cx, const attention_args *a)

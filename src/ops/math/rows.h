@@ -18,6 +18,9 @@ typedef struct rows {
   double (*max)(int64_t n, const void *x);                 /* a NaN may be lost; n > 0 */
   double (*sum_sq)(int64_t n, const void *x, double mean); /* of x - mean */
   void (*softmax)(int64_t n, const void *x, void *y);
+  void (*add)(int64_t n, const void *x, void *y); /* y += x */
+  /* y = -inf where `shows` is not `shown` */
+  void (*hide)(int64_t n, const bool *shows, bool shown, void *y);
   void (*log_softmax)(int64_t n, const void *x, void *y);
   /* Compute softmax (`log`: its logarithm) of `width` <= ROWS_COLUMNS adjacent columns, `stride`
    * elements from row to row. */

@@ -585,7 +585,7 @@ class Table:
         """Make decompositions of the formulas of pointwise operators that PyTorch decomposes."""
         path = os.path.join(os.path.dirname(__file__), "..", "..", "export", "decomposed.def")
         with open(path, encoding="utf-8") as f:
-            names = re.findall(r'^DECOMPOSED\("(.*)"\)', f.read(), re.M)
+            names = re.findall(r'^DECOMPOSED(?:_ALWAYS)?\("(.*)"\)', f.read(), re.M)
         for row in filter(None, map(self.rows.get, names)):
             if row.core or row.body or row.base or row.schema.name in self.synonyms:
                 continue
