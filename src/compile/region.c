@@ -21,7 +21,7 @@ static bool list_fits(const rush_backend_api *api, const region_fact *f, rush_va
 
   for (int i = 0; i < f->n && fits; i++) {
     const rush_value item = api->value_item(v, (size_t)i);
-    fits = item.tag == RUSH_TAG_INT && item.as.i == f->sizes[i];
+    fits = item.tag == (f->of_floats ? RUSH_TAG_FLOAT : RUSH_TAG_INT) && item.as.i == f->sizes[i];
   }
   return fits;
 }
@@ -35,14 +35,16 @@ static bool tensor_fits(const rush_backend_api *api, const region_fact *f, rush_
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
     return false;
   api->tensor_facts(v.as.tensor, &t);
-  bool fits = t.dtype == RUSH_FLOAT32 && t.n_dims == f->n && t.flags & RUSH_TENSOR_IS_CONTIGUOUS &&
+  bool fits = t.dtype == RUSH_FLOAT32 && t.n_dims == f->n &&
+              (t.flags & RUSH_TENSOR_IS_CONTIGUOUS || f->order != ORDER_ROWS) &&
               !(t.flags & RUSH_TENSOR_HAS_NO_DATA) && t.data;
   const bool is_open = f->n > 0 && f->sizes[0] == 0;
   if (fits && is_open && *batch == 0)
     *batch = t.sizes[0];
   fits = fits && (!is_open || (t.sizes[0] == *batch && *batch > 0));
-  for (int i = is_open; i < f->n && fits; i++)
-    fits = t.sizes[i] == f->sizes[i];
+  for (int i = 0; i < f->n && fits; i++)
+    fits = ((is_open && i == 0) || t.sizes[i] == f->sizes[i]) &&
+           (f->order == ORDER_ROWS || t.sizes[i] == 1 || t.strides[i] == f->strides[i]);
   return fits;
 }
 
@@ -152,6 +154,15 @@ static void set_params(const region_call *c, const region_step *s, block_step *b
     b->scale = bias ? scale : NULL;
     return;
   }
+  if (s->kind == BLOCK_LAYER) {
+    if (w)
+      memcpy(scale, w, (size_t)n_ch * sizeof *w);
+    if (shift_by)
+      memcpy(shift, shift_by, (size_t)n_ch * sizeof *shift_by);
+    b->scale = w ? scale : NULL;
+    b->shift = shift_by ? shift : NULL;
+    return;
+  }
   if (!s->has_norm)
     return;
   for (int64_t i = 0; i < n_ch; i++) {
@@ -171,9 +182,9 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
 {
   call_ctx *cx = c->call->cx;
   const rush_tensor *w = c->args[s->weight].as.tensor;
-  const int64_t n_ch = b->out.n_ch;
+  const int64_t n_ch = b->out.n_ch / s->groups;
   gemm_packing p = {.dtype = RUSH_FLOAT32,
-                    .count = 1,
+                    .count = s->groups,
                     .k = s->n_k,
                     .n = n_ch,
                     .bs = n_ch * s->n_k,
@@ -189,24 +200,43 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
   return RUSH_OK;
 }
 
+/* Return the step without places, which are those of a call. */
+static block_step block_of(const region_step *s, point_call *point)
+{
+  const region_window *w = &s->window;
+
+  return (block_step){.kind = s->kind,
+                      .kernel = {w->kernel[0], w->kernel[1]},
+                      .stride = {w->stride[0], w->stride[1]},
+                      .pad = {w->pad[0], w->pad[1]},
+                      .dilation = {w->dilation[0], w->dilation[1]},
+                      .groups = s->groups,
+                      .width = s->width,
+                      .k_off = s->k_off,
+                      .flat = s->flat,
+                      .clamps = s->clamps,
+                      .clears_border = s->clears_border,
+                      .interleaved = s->interleaved,
+                      .repeats = s->repeats,
+                      .eps = s->eps,
+                      .from_ch = s->from_ch,
+                      .to_ch = s->to_ch,
+                      .n_copied = s->n_copied,
+                      .divisor = w->divisor,
+                      .count_pad = w->count_pad,
+                      .lo = s->lo,
+                      .hi = s->hi,
+                      .after = s->point ? run_point : NULL,
+                      .user = point};
+}
+
 static rush_status run_step(const region_call *c, const region_step *s)
 {
   const region *r = c->r;
   const region_window *w = &s->window;
   point_call point = {c, s};
   gemm_packed *once = NULL;
-  block_step b = {.kind = s->kind,
-                  .kernel = {w->kernel[0], w->kernel[1]},
-                  .stride = {w->stride[0], w->stride[1]},
-                  .pad = {w->pad[0], w->pad[1]},
-                  .dilation = {w->dilation[0], w->dilation[1]},
-                  .k_off = s->k_off,
-                  .flat = s->flat,
-                  .clamps = s->clamps,
-                  .lo = s->lo,
-                  .hi = s->hi,
-                  .after = s->point ? run_point : NULL,
-                  .user = &point};
+  block_step b = block_of(s, &point);
 
   if (s->kind == BLOCK_NOTHING && !s->point && (!s->clears_border || s->flat))
     return RUSH_OK;
@@ -215,7 +245,6 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.batch = r->places[s->in].batch * c->batch;
     b.from = place_data(c, s->in);
   }
-  b.clears_border = s->clears_border;
   if (s->n_taps) {
     for (int d = 0; d < 2; d++) {
       b.spread[d] = w->stride[d];
@@ -232,9 +261,8 @@ static rush_status run_step(const region_call *c, const region_step *s)
     b.from = arg_data(c, s->arg);
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
-  else if (s->kind == BLOCK_COPY)
-    b.first = s->arg;
-  else if (s->kind != BLOCK_NOTHING && s->kind != BLOCK_AVERAGE)
+  else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE ||
+           s->kind == BLOCK_LAYER)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
     TRY(find_weight(c, s, &b, &once));
@@ -252,6 +280,7 @@ static rush_status run_steps(region_call *c)
     rush_result made = {.dtype = RUSH_FLOAT32, .n_dims = r->results[i].n, .sizes = sizes};
     memcpy(sizes, r->results[i].sizes, sizeof sizes);
     sizes[0] = r->is_open ? c->batch : sizes[0];
+    made.strides = r->results[i].order == ORDER_ROWS ? NULL : r->results[i].strides;
     TRY(r->backend.api->call_make_result(c->call, i, &made));
     c->results[i] = made.data;
   }
@@ -331,8 +360,10 @@ static void destroy_region(void *state, void *user)
 static const char *const kind_names[] = {
   [BLOCK_CONV] = "convolution",   [BLOCK_DEPTHWISE] = "depthwise convolution",
   [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
-  [BLOCK_SCALE] = "batch norm",
-  [BLOCK_COPY] = "joined blocks", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
+  [BLOCK_MEAN] = "mean",          [BLOCK_WINDOWS] = "average of windows",
+  [BLOCK_NEAREST] = "nearest",    [BLOCK_SCALE] = "batch norm",
+  [BLOCK_LAYER] = "layer norm",
+  [BLOCK_COPY] = "copied channels", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 
 static void describe_step(const region *r, const region_step *s, text_buf *out)

@@ -14,6 +14,14 @@ typedef enum region_op {
   OP_NORM,
   OP_MAX_POOL,
   OP_AVERAGE,
+  OP_MEAN,
+  OP_WINDOWS, /* average pooling */
+  OP_NEAREST,
+  OP_LAYER,  /* layer norm over the last dimension of four: channels come last */
+  OP_LINEAR, /* of the last dimension of four */
+  OP_TURN,   /* permute, which moves channels last or back: the same image */
+  OP_SAME,   /* a slice of everything */
+  OP_SLICE,  /* of channels */
   OP_CAT,
   OP_LIST, /* of what OP_CAT joins */
   OP_POINT
@@ -22,6 +30,9 @@ typedef enum region_op {
 /* A convolution's or pooling's window, as block.h takes it: h, w. */
 typedef struct region_window {
   int64_t kernel[2], stride[2], pad[2], dilation[2];
+  int64_t divisor; /* of averages: 0: by their elements, */
+  bool count_pad;  /* with padding */
+  int64_t first;   /* channel of a slice */
 } region_window;
 
 /* A 3- or 4-dimensional float32 tensor as an image. */
@@ -30,21 +41,40 @@ typedef struct region_image {
   int64_t n_ch, h, w;
 } region_image;
 
+/* How a dense tensor lies in memory: its dimensions in order; or as if the second of four were the
+ * last; or the last of four the second. */
+typedef enum region_order {
+  ORDER_ROWS,
+  ORDER_CHANNELS_LAST,
+  ORDER_CHANNELS_SECOND,
+  ORDER_SLICED /* images are further apart than their elements: only inside a region */
+} region_order;
+
 struct region_fact;
-/* Read the image that the value's type describes; false for other types, layouts and sizes. */
-bool region_image_of(const backend *k, const rush_graph_value *v, region_image *out);
+/* Read the image that the value's type describes; false for other types, layouts and sizes.
+ * `last`: of four dimensions, the last is that of channels. */
+bool region_image_of(const backend *k, const rush_graph_value *v, bool last, region_image *out);
+/* True if v has a number for each of n channels: an operand for all images and pixels. */
+bool region_is_channels(const backend *k, const rush_graph_value *v, bool last, int64_t n);
+/* Return the number of dimensions of a float32 tensor of known sizes, or -1. */
+int region_dims_of(const backend *k, const rush_graph_value *v);
+/* True if OP_TURN moves channels last. */
+bool region_turns_last(const backend *k, const rush_node *n);
 /* Return what the node is, with its window, or OP_NONE and the reason. */
 region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why);
 bool region_same_image(const region_image *a, const region_image *b);
-/* True for convolutions that compute channel by channel. */
-bool region_is_depthwise(const backend *k, const rush_node *n);
+/* Return the number of groups of a convolution. */
+int64_t region_groups(const backend *k, const rush_node *n);
+/* Return the channels of a group, in and out, of a convolution whose vectors gather them; 0: of
+ * others, which are products. */
+int64_t region_group_width(const backend *k, const rush_node *n);
 /* Read what an argument of a group must be: the body's input v. */
 bool region_fact_of(const backend *k, const rush_graph_value *v, struct region_fact *out);
 /* Return the node that makes the list of tensors that are joined. */
 const rush_node *region_joined(const backend *k, const rush_node *n);
 /* Return a convolution's bias. */
 const rush_graph_value *region_bias(const backend *k, const rush_node *n);
-/* Return a batch norm's argument: weight, bias, mean, variance, epsilon. */
+/* Return a norm's argument: weight, bias, mean, variance, epsilon; NULL if it has none. */
 const rush_graph_value *region_norm_arg(const backend *k, const rush_node *n, int i);
 /* Get the constant that `v` is, in the group or outside. */
 bool region_constant(const backend *k, const rush_graph_value *v, rush_value *out);
@@ -71,10 +101,12 @@ typedef struct region_step {
   block_kind kind;
   region_window window;
   uint32_t in, out;    /* places; NO_INDEX: none */
-  uint32_t arg;        /* ENTER: the argument; LEAVE: the result; COPY: the first block */
+  uint32_t arg;        /* ENTER: the argument; LEAVE: the result */
+  int64_t from_ch, to_ch, n_copied; /* COPY */
   uint32_t weight, bias; /* arguments of convolutions */
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;
+  bool interleaved, repeats; /* ENTER, LEAVE */
   bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
   uint32_t tap, n_taps; /* a transposed convolution's element, of n_taps; 0: another step's */
   bool clears_border;
@@ -83,13 +115,20 @@ typedef struct region_step {
   point_part *point;   /* or NULL */
   int64_t *k_off;      /* n_k positions, BLOCK_CONV */
   int64_t n_k;
+  int64_t groups, width; /* as in block.h */
 } region_step;
 
 typedef struct region_fact { /* of an argument */
-  bool is_list; /* of n ints; else a tensor of n dimensions */
+  bool is_list; /* of n numbers; else a tensor of n dimensions */
+  bool of_floats; /* the list: `sizes` has their bits */
   int n;
   int64_t sizes[4]; /* the first one 0: the call's batch */
+  int64_t strides[4];
+  region_order order;
 } region_fact;
+
+/* Set the borders, offsets in memory and positions of a region whose steps are complete. */
+rush_status region_place_all(region *r) RUSH_CHECKED;
 
 struct region {
   backend backend;

@@ -19,12 +19,14 @@
 #define MOST_TERMS 65536   /* of a convolution's sum */
 #define MOST_POOLED 256    /* elements of a window */
 #define MOST_AVERAGED 65536
+#define MOST_SUMMED 32768 /* mean adds more in pieces */
 /* Blocks of fewer channels are mostly empty: that costs memory and time, unless there are few
  * pixels. */
 #define FEWEST_CHANNELS 8
 #define FEW_PIXELS 256
 /* conv.c computes kernels of more elements as sums of all channels, in pieces. */
 #define MOST_TAPS 384
+#define MOST_LAYER 4096 /* channels of a layer norm: of 16 pixels in L2 */
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
@@ -106,10 +108,35 @@ static bool ints_of(const backend *k, const rush_graph_value *v, size_t n, int64
   return true;
 }
 
-/* Read what is known of the tensor: a dense row-major float32 with all its sizes.  The number of
- * images may be open, which is size 0 here. */
-static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f)
+/* True if the dimensions follow each other in memory in this order.  The number of images may be
+ * open, which is made size 0. */
+static bool is_dense(rush_type_facts *f, const int *order)
 {
+  int64_t stride = 1;
+
+  for (int i = f->n_dims; i-- > 0;) {
+    const int d = order[i];
+    if (i == 0 && f->n_dims >= 2 && f->sizes[0] < 0 && f->strides[0] == stride) {
+      f->sizes[0] = 0;
+      return true;
+    }
+    if (f->sizes[d] <= 0 || f->sizes[d] > MOST_ELEMS ||
+        (f->sizes[d] != 1 && f->strides[d] != stride))
+      return false;
+    stride *= f->sizes[d];
+    if (stride > MOST_ELEMS)
+      return false;
+  }
+  return true;
+}
+
+/* Read what is known of the tensor: a dense float32 with all its sizes. */
+static bool tensor_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f,
+                         region_order *order)
+{
+  static const int orders[][4] = {[ORDER_ROWS] = {0, 1, 2, 3},
+                                  [ORDER_CHANNELS_LAST] = {0, 2, 3, 1},
+                                  [ORDER_CHANNELS_SECOND] = {0, 3, 1, 2}};
   const rush_backend_api *api = k->api;
 
   if (!v || !api->value_is_tensor(v))
@@ -121,19 +148,26 @@ static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_f
   api->type_release(t);
   if (f->dtype != RUSH_FLOAT32 || f->n_dims < 0 || f->n_dims > 4 || f->device_kind != 0)
     return false;
-  int64_t stride = 1;
-  for (int i = f->n_dims; i-- > 0;) {
-    if (i == 0 && f->n_dims >= 3 && f->sizes[0] < 0 && f->strides[0] == stride) {
-      f->sizes[0] = 0;
+  for (size_t i = 0; i < (f->n_dims == 4 ? COUNT_OF(orders) : 1); i++)
+    if (is_dense(f, orders[i])) {
+      *order = (region_order)i;
       return true;
     }
-    if (f->sizes[i] <= 0 || f->sizes[i] > MOST_ELEMS || f->strides[i] != stride)
-      return false;
-    stride *= f->sizes[i];
-    if (stride > MOST_ELEMS)
-      return false;
-  }
-  return true;
+  const int64_t apart = f->n_dims > 1 ? f->strides[0] : -1;
+  int64_t n = 1;
+  for (int d = 1; d < f->n_dims && apart > 0 && f->sizes[d] > 0 && n <= MOST_ELEMS; d++)
+    n *= i64_min(f->sizes[d], MOST_ELEMS);
+  f->strides[0] = n;
+  *order = ORDER_SLICED;
+  return apart > n && is_dense(f, orders[ORDER_ROWS]) && f->sizes[0] > 0;
+}
+
+/* Read the facts of a row-major tensor. */
+static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f)
+{
+  region_order order;
+
+  return tensor_facts(k, v, f, &order) && order == ORDER_ROWS;
 }
 
 bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *out)
@@ -145,24 +179,59 @@ bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *ou
   if (list && makes_list(k, list)) {
     const size_t n = k->api->node_n_inputs(list);
     *out = (region_fact){.is_list = true, .n = (int)n};
-    return n <= COUNT_OF(out->sizes) && ints_of(k, v, n, out->sizes, &is_empty);
+    if (n <= COUNT_OF(out->sizes) && ints_of(k, v, n, out->sizes, &is_empty))
+      return true;
+    out->of_floats = true;
+    for (size_t i = 0; i < n && n <= COUNT_OF(out->sizes); i++) {
+      rush_value c;
+      if (!region_constant(k, k->api->node_input(list, i), &c) || c.tag != RUSH_TAG_FLOAT)
+        return false;
+      out->sizes[i] = c.as.i; /* its bits */
+    }
+    return n <= COUNT_OF(out->sizes);
   }
-  if (!dense_facts(k, v, &f))
+  *out = (region_fact){0};
+  if (!tensor_facts(k, v, &f, &out->order) || out->order == ORDER_SLICED)
     return false;
-  *out = (region_fact){.n = f.n_dims};
+  out->n = f.n_dims;
   memcpy(out->sizes, f.sizes, sizeof out->sizes);
+  memcpy(out->strides, f.strides, sizeof out->strides);
   return true;
 }
 
-bool region_image_of(const backend *k, const rush_graph_value *v, region_image *out)
+bool region_image_of(const backend *k, const rush_graph_value *v, bool last, region_image *out)
+{
+  rush_type_facts f;
+  region_order order;
+
+  if (!tensor_facts(k, v, &f, &order) || f.n_dims < 2 ||
+      (order == ORDER_CHANNELS_LAST && last) || (order == ORDER_CHANNELS_SECOND && !last))
+    return false;
+  const int64_t *s = f.sizes;
+  *out = f.n_dims == 2   ? (region_image){s[0], s[1], 1, 1}
+         : f.n_dims == 3 ? (region_image){s[0], s[1], 1, s[2]}
+         : last          ? (region_image){s[0], s[3], s[1], s[2]}
+                         : (region_image){s[0], s[1], s[2], s[3]};
+  return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
+}
+
+/* Read an image whose channels are the second dimension. */
+static bool image_of(const backend *k, const rush_graph_value *v, region_image *out)
+{
+  return region_image_of(k, v, false, out);
+}
+
+bool region_is_channels(const backend *k, const rush_graph_value *v, bool last, int64_t n)
 {
   rush_type_facts f;
 
-  if (!dense_facts(k, v, &f) || f.n_dims < 3)
+  if (!dense_facts(k, v, &f) || f.n_dims == 0)
     return false;
-  const int64_t *last = f.sizes + f.n_dims - 1;
-  *out = (region_image){f.sizes[0], f.sizes[1], f.n_dims == 4 ? f.sizes[2] : 1, *last};
-  return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
+  const int channels = last ? f.n_dims - 1 : f.n_dims - 3;
+  for (int d = 0; d < f.n_dims; d++)
+    if (f.sizes[d] != (d == channels ? n : 1))
+      return false;
+  return channels >= 0;
 }
 
 /* True if blocks would hold little but empty lanes. */
@@ -171,11 +240,19 @@ static bool wastes_blocks(const region_image *i)
   return i->n_ch < FEWEST_CHANNELS && i->h * i->w > FEW_PIXELS;
 }
 
-static int dims_of(const backend *k, const rush_graph_value *v)
+int region_dims_of(const backend *k, const rush_graph_value *v)
+{
+  rush_type_facts f;
+  region_order order;
+
+  return tensor_facts(k, v, &f, &order) ? f.n_dims : -1;
+}
+
+static bool is_row_major(const backend *k, const rush_graph_value *v)
 {
   rush_type_facts f;
 
-  return dense_facts(k, v, &f) ? f.n_dims : -1;
+  return dense_facts(k, v, &f);
 }
 
 bool region_same_image(const region_image *a, const region_image *b)
@@ -192,6 +269,8 @@ static bool is_vector(const backend *k, const rush_graph_value *v, int64_t n)
 }
 
 /* -- Windows ----------------------------------------------------------------------------------- */
+
+static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0};
 
 /* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
 static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
@@ -267,15 +346,15 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   region_image in, out, weight;
   int64_t groups;
 
-  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
-  if (!region_image_of(k, api->node_input(n, 0), &in) ||
-      !region_image_of(k, api->node_output(n, 0), &out) ||
-      !region_image_of(k, api->node_input(n, 1), &weight))
+  *w = plain_window;
+  if (!image_of(k, api->node_input(n, 0), &in) ||
+      !image_of(k, api->node_output(n, 0), &out) ||
+      !image_of(k, api->node_input(n, 1), &weight) || !is_row_major(k, api->node_input(n, 1)))
     return NO_IMAGE;
   if (wastes_blocks(&out) && wastes_blocks(&in)) /* one of both: cheaper than its conversion */
     return FEW_CHANNELS;
-  const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
-  if (n_spatial != dims_of(k, api->node_input(n, 1)) - 2)
+  const int n_spatial = region_dims_of(k, api->node_input(n, 0)) - 2;
+  if (n_spatial != region_dims_of(k, api->node_input(n, 1)) - 2)
     return "an image without a batch";
   if (!read_window(k, n, n_spatial, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
       (transposed && !is_false(k, transposed)))
@@ -283,11 +362,13 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   w->kernel[0] = weight.h;
   w->kernel[1] = weight.w;
   const int64_t taps = weight.h * weight.w;
-  const bool deep = groups > 1 && groups == in.n_ch && weight.n_ch == 1 && out.n_ch == groups &&
-                    taps > 1 && taps <= MOST_TAPS;
-  const bool dense = groups == 1 && weight.n_ch == in.n_ch && in.n_ch <= MOST_TERMS / taps;
+  const bool fits = groups > 0 && in.n_ch == groups * weight.n_ch && out.n_ch % groups == 0;
+  const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS;
+  const bool blocks = weight.n_ch % BLOCK_LANES == 0 && out.n_ch / groups % BLOCK_LANES == 0;
+  const bool product = fits && (groups == 1 || (blocks && !region_group_width(k, n))) &&
+                       weight.n_ch <= MOST_TERMS / taps;
   if (!window_fits(w, &in, &out, false) || !border_is_small(w, &in) ||
-      weight.batch != out.n_ch || in.batch != out.batch || (!deep && !dense))
+      weight.batch != out.n_ch || in.batch != out.batch || (!gathers && !product))
     return "a window or groups that have no kernel in blocks";
   if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
@@ -304,11 +385,12 @@ static const char *read_spread(const backend *k, const rush_node *n, region_wind
   region_image in, out, weight;
   int64_t groups, extra[2];
 
-  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
-  if (!region_image_of(k, api->node_input(n, 0), &in) ||
-      !region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
-      !region_image_of(k, api->node_input(n, 1), &weight) ||
-      dims_of(k, api->node_input(n, 0)) != 4 || dims_of(k, api->node_input(n, 1)) != 4)
+  *w = plain_window;
+  if (!image_of(k, api->node_input(n, 0), &in) ||
+      !image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
+      !image_of(k, api->node_input(n, 1), &weight) || !is_row_major(k, api->node_input(n, 1)) ||
+      region_dims_of(k, api->node_input(n, 0)) != 4 ||
+      region_dims_of(k, api->node_input(n, 1)) != 4)
     return NO_IMAGE;
   if (!read_window(k, n, 2, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
       !window_list(k, ARG(k, n, "output_padding"), 2, zeros, extra))
@@ -332,12 +414,22 @@ const rush_graph_value *region_bias(const backend *k, const rush_node *n)
   return ARG(k, n, "bias");
 }
 
-bool region_is_depthwise(const backend *k, const rush_node *n)
+int64_t region_groups(const backend *k, const rush_node *n)
 {
-  region_image weight, in;
+  int64_t groups;
 
-  return region_image_of(k, k->api->node_input(n, 1), &weight) &&
-         region_image_of(k, k->api->node_input(n, 0), &in) && weight.n_ch == 1 && in.n_ch > 1;
+  return int_of(k, ARG(k, n, "groups"), &groups) ? groups : 1;
+}
+
+int64_t region_group_width(const backend *k, const rush_node *n)
+{
+  const int64_t groups = region_groups(k, n);
+  region_image weight;
+
+  if (groups <= 1 || !image_of(k, k->api->node_input(n, 1), &weight) ||
+      weight.batch != groups * weight.n_ch)
+    return 0;
+  return weight.n_ch <= 2 || weight.n_ch == 4 || weight.n_ch == 8 ? weight.n_ch : 0;
 }
 
 /* -- Others ------------------------------------------------------------------------------------ */
@@ -349,8 +441,8 @@ static const char *read_norm(const backend *k, const rush_node *n)
   region_image in, out;
   rush_value eps;
 
-  if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
-      !region_image_of(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
+  if (!image_of(k, k->api->node_input(n, 0), &in) ||
+      !image_of(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
   if (wastes_blocks(&in))
     return FEW_CHANNELS;
@@ -380,12 +472,12 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
   region_image in, out;
   rush_value rounds_up;
 
-  *w = (region_window){{1, 1}, {1, 1}, {0, 0}, {1, 1}};
-  if (!region_image_of(k, api->node_input(n, 0), &in) ||
-      !region_image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
+  *w = plain_window;
+  if (!image_of(k, api->node_input(n, 0), &in) ||
+      !image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
       in.n_ch != out.n_ch)
     return NO_IMAGE;
-  const int n_spatial = dims_of(k, api->node_input(n, 0)) - 2;
+  const int n_spatial = region_dims_of(k, api->node_input(n, 0)) - 2;
   if (!window_list(k, ARG(k, n, "kernel_size"), n_spatial, NULL, w->kernel) ||
       !window_list(k, ARG(k, n, "stride"), n_spatial, w->kernel, w->stride) ||
       !window_list(k, ARG(k, n, "padding"), n_spatial, zeros, w->pad) ||
@@ -402,7 +494,6 @@ const rush_node *region_joined(const backend *k, const rush_node *n)
   return k->api->value_node(k->api->node_input(n, 0));
 }
 
-/* Images are joined block by block: all but the last have whole blocks. */
 static const char *read_cat(const backend *k, const rush_node *n)
 {
   const rush_backend_api *api = k->api;
@@ -410,37 +501,250 @@ static const char *read_cat(const backend *k, const rush_node *n)
   region_image out, in;
   int64_t dim, n_ch = 0;
 
-  if (!region_image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out))
+  if (!image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
+      region_dims_of(k, api->node_output(n, 0)) < 3)
     return NO_IMAGE;
   if (!list || !makes_list(k, list) || !int_of(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
       api->value_n_uses(api->node_output(list, 0)) != 1)
     return "not channels that are joined";
   const size_t n_items = api->node_n_inputs(list);
   for (size_t i = 0; i < n_items; i++) {
-    if (!region_image_of(k, api->node_input(list, i), &in) || in.batch != out.batch ||
-        in.h != out.h || in.w != out.w || (i + 1 < n_items && in.n_ch % BLOCK_LANES != 0))
-      return "images that are not joined at whole blocks";
+    if (!image_of(k, api->node_input(list, i), &in) || in.batch != out.batch ||
+        in.h != out.h || in.w != out.w)
+      return "images of several sizes";
     n_ch += in.n_ch;
   }
   return n_ch == out.n_ch ? NULL : NO_IMAGE;
+}
+
+/* Read the image of a node whose result has its channels. */
+static bool read_pooled(const backend *k, const rush_node *n, region_image *in, region_image *out)
+{
+  return image_of(k, k->api->node_input(n, 0), in) &&
+         image_of(k, k->api->node_output(n, 0), out) &&
+         region_dims_of(k, k->api->node_input(n, 0)) == 4 && in->batch == out->batch &&
+         in->n_ch == out->n_ch;
+}
+
+static bool seems_last(const backend *k, const rush_graph_value *v);
+
+/* Read a slice of channels, or of everything. */
+static const char *read_slice(const backend *k, const rush_node *n, region_window *w,
+                              region_op *kind)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *x = api->node_input(n, 0);
+  region_image in, out;
+  int64_t dim, start = 0, step;
+
+  *w = plain_window;
+  if (!image_of(k, x, &in) || !image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
+      in.h != out.h || in.w != out.w || region_dims_of(k, x) < 3 || seems_last(k, x))
+    return NO_IMAGE;
+  *kind = in.n_ch == out.n_ch ? OP_SAME : OP_SLICE;
+  if (!int_of(k, ARG(k, n, "dim"), &dim) || !int_of(k, ARG(k, n, "step"), &step) || step != 1 ||
+      (!is_none(k, ARG(k, n, "start")) && !int_of(k, ARG(k, n, "start"), &start)))
+    return "a slice with a step, or that is not constant";
+  w->first = start < 0 ? start + in.n_ch : start;
+  if (*kind == OP_SLICE && (dim != 1 || w->first < 0 || w->first > in.n_ch - out.n_ch))
+    return "not a slice of channels";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_average(const backend *k, const rush_node *n)
 {
   region_image in, out;
 
-  if (!region_image_of(k, k->api->node_input(n, 0), &in) ||
-      !region_image_of(k, k->api->node_output(n, 0), &out) ||
-      dims_of(k, k->api->node_input(n, 0)) != 4 || in.batch != out.batch || in.n_ch != out.n_ch)
+  if (!read_pooled(k, n, &in, &out))
     return NO_IMAGE;
-  if (out.h != 1 || out.w != 1 || in.h * in.w == 1 || in.h * in.w > MOST_AVERAGED)
-    return "not one average of each channel, or of very many pixels";
+  if (in.h * in.w > MOST_AVERAGED || out.h * out.w > MOST_AVERAGED)
+    return "an average of very many pixels";
+  return wastes_blocks(&in) || wastes_blocks(&out) ? FEW_CHANNELS : NULL;
+}
+
+/* Read a mean over the pixels of each channel. */
+static const char *read_mean(const backend *k, const rush_node *n)
+{
+  region_image in, out;
+  int64_t dims[2];
+  bool is_empty;
+
+  if (!read_pooled(k, n, &in, &out) || out.h != 1 || out.w != 1 ||
+      !is_row_major(k, k->api->node_input(n, 0))) /* it adds in memory's order */
+    return NO_IMAGE;
+  const rush_graph_value *list = ARG(k, n, "dim"), *dtype = ARG(k, n, "dtype");
+  if (!list || !ints_of(k, list, 2, dims, &is_empty) || is_empty ||
+      (dims[0] + 4) % 4 + (dims[1] + 4) % 4 != 2 + 3 || !is_none(k, dtype))
+    return "not a mean over rows and columns";
+  if (in.h * in.w > MOST_SUMMED)
+    return "a mean of very many pixels";
   return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+static const char *read_windows(const backend *k, const rush_node *n, region_window *w)
+{
+  const int64_t zeros[2] = {0, 0};
+  region_image in, out;
+  rush_value rounds_up, count_pad;
+
+  *w = plain_window;
+  if (!read_pooled(k, n, &in, &out))
+    return NO_IMAGE;
+  if (!window_list(k, ARG(k, n, "kernel_size"), 2, NULL, w->kernel) ||
+      !window_list(k, ARG(k, n, "stride"), 2, w->kernel, w->stride) ||
+      !window_list(k, ARG(k, n, "padding"), 2, zeros, w->pad) ||
+      !region_constant(k, ARG(k, n, "ceil_mode"), &rounds_up) ||
+      rounds_up.tag != RUSH_TAG_BOOL ||
+      !region_constant(k, ARG(k, n, "count_include_pad"), &count_pad) ||
+      count_pad.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b) ||
+      w->kernel[0] * w->kernel[1] > MOST_POOLED)
+    return "a window that is not constant, or too large";
+  w->count_pad = count_pad.as.b;
+  if (!is_none(k, ARG(k, n, "divisor_override")) &&
+      (!int_of(k, ARG(k, n, "divisor_override"), &w->divisor) || w->divisor == 0))
+    return "a divisor that is not constant";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+/* True if the argument is None or this factor: a list of both, or one. */
+static bool is_factor(const backend *k, const rush_graph_value *v, int64_t factor)
+{
+  rush_value c;
+
+  return !v || is_none(k, v) ||
+         (region_constant(k, v, &c) && c.tag == RUSH_TAG_FLOAT && c.as.d == (double)factor);
+}
+
+/* Read nearest upsampling by powers of two, whose positions float32 has exactly. */
+static const char *read_nearest(const backend *k, const rush_node *n)
+{
+  const rush_backend_api *api = k->api;
+  const rush_graph_value *factors = ARG(k, n, "scale_factors");
+  region_image in, out;
+
+  if (!read_pooled(k, n, &in, &out))
+    return NO_IMAGE;
+  const int64_t by[2] = {out.h / in.h, out.w / in.w};
+  if (out.h != by[0] * in.h || out.w != by[1] * in.w || (by[0] & (by[0] - 1)) != 0 ||
+      (by[1] & (by[1] - 1)) != 0 || !is_factor(k, ARG(k, n, "scales_h"), by[0]) ||
+      !is_factor(k, ARG(k, n, "scales_w"), by[1]))
+    return "not a factor that is a power of two";
+  if (factors && !is_none(k, factors)) {
+    const rush_node *list = api->value_node(outside(k, factors));
+    if (!list || !makes_list(k, list) || api->node_n_inputs(list) != 2 ||
+        !is_factor(k, api->node_input(list, 0), by[0]) ||
+        !is_factor(k, api->node_input(list, 1), by[1]))
+      return "not a factor that is a power of two";
+  }
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+/* -- Channels in the last dimension ------------------------------------------------------------ */
+
+/* Read the weight of the channels of v, four dimensions with channels last. */
+static const char *read_layer(const backend *k, const rush_node *n)
+{
+  const rush_graph_value *x = k->api->node_input(n, 0);
+  region_image in, out;
+  rush_value eps;
+  int64_t size;
+  bool is_empty;
+
+  if (region_dims_of(k, x) != 4 || !region_image_of(k, x, true, &in) ||
+      !region_image_of(k, k->api->node_output(n, 0), true, &out) || !region_same_image(&in, &out))
+    return NO_IMAGE;
+  const rush_graph_value *of[] = {ARG(k, n, "weight"), ARG(k, n, "bias")};
+  if (!ints_of(k, ARG(k, n, "normalized_shape"), 1, &size, &is_empty) || is_empty ||
+      size != in.n_ch || in.n_ch > MOST_LAYER)
+    return "not a norm of the last dimension, or of very many elements";
+  if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
+    return "an epsilon that is not constant";
+  for (size_t i = 0; i < COUNT_OF(of); i++)
+    if (!is_vector(k, of[i], in.n_ch) && !is_none(k, of[i]))
+      return "parameters of unknown size";
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+static const char *read_linear(const backend *k, const rush_node *n)
+{
+  const rush_graph_value *x = k->api->node_input(n, 0), *bias = ARG(k, n, "bias");
+  region_image in, out;
+  rush_type_facts w;
+
+  if (region_dims_of(k, x) != 4 || !region_image_of(k, x, true, &in) ||
+      !region_image_of(k, k->api->node_output(n, 0), true, &out) || in.batch != out.batch ||
+      in.h != out.h || in.w != out.w)
+    return NO_IMAGE;
+  if (!dense_facts(k, k->api->node_input(n, 1), &w) || w.n_dims != 2 || w.sizes[0] != out.n_ch ||
+      w.sizes[1] != in.n_ch || in.n_ch > MOST_TERMS || (!is_none(k, bias) &&
+      !is_vector(k, bias, out.n_ch)))
+    return "a weight or bias of unknown size";
+  return wastes_blocks(&in) || wastes_blocks(&out) ? FEW_CHANNELS : NULL;
+}
+
+/* Read the order of a permute of four dimensions: 1, channels move last, -1 back, 0 another. */
+static int turn_of(const backend *k, const rush_node *n)
+{
+  static const int64_t last[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
+  int64_t dims[4];
+  bool is_empty, is_last = true, is_back = true;
+
+  if (region_dims_of(k, k->api->node_input(n, 0)) != 4 ||
+      !ints_of(k, ARG(k, n, "dims"), 4, dims, &is_empty) || is_empty)
+    return 0;
+  for (int d = 0; d < 4; d++) {
+    is_last &= dims[d] == last[d] || dims[d] + 4 == last[d];
+    is_back &= dims[d] == back[d] || dims[d] + 4 == back[d];
+  }
+  return is_last ? 1 : is_back ? -1 : 0;
+}
+
+bool region_turns_last(const backend *k, const rush_node *n) { return turn_of(k, n) > 0; }
+
+static const char *read_turn(const backend *k, const rush_node *n)
+{
+  const int turn = turn_of(k, n);
+  region_image in, out;
+
+  if (turn == 0)
+    return "not a permute that moves channels last or back";
+  if (!region_image_of(k, k->api->node_input(n, 0), turn < 0, &in) ||
+      !region_image_of(k, k->api->node_output(n, 0), turn > 0, &out) ||
+      !region_same_image(&in, &out))
+    return NO_IMAGE;
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
+/* True if v, of four dimensions, has channels last as far as what made it tells. */
+static bool seems_last(const backend *k, const rush_graph_value *v)
+{
+  for (int steps = 0; steps < 64; steps++) {
+    const rush_node *n = k->api->value_node(v);
+    const op *o = n ? table_op(k, n) : NULL;
+    const rush_graph_value *next = NULL;
+
+    if (!o || k->api->node_n_outputs(n) != 1)
+      return false;
+    if (o->name_key == OPN_LAYER_NORM || o->name_key == OPN_LINEAR)
+      return true;
+    if (o->name_key == OPN_PERMUTE)
+      return turn_of(k, n) > 0;
+    if (o->family != FAMILY_POINTWISE)
+      return false;
+    for (size_t i = 0; i < k->api->node_n_inputs(n) && !next; i++)
+      if (region_dims_of(k, k->api->node_input(n, i)) == 4)
+        next = k->api->node_input(n, i);
+    if (!next)
+      return false;
+    v = next;
+  }
+  return false;
 }
 
 static const char *read_point(const backend *k, const rush_node *n, cpu_level level)
 {
   const rush_backend_api *api = k->api;
+  const rush_graph_value *result = api->node_output(n, 0);
   region_image out, in;
   rush_value c;
   const char *why = group_refuse(k, n, level);
@@ -448,19 +752,21 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
 
   if (why)
     return why;
-  if (!region_image_of(k, api->node_output(n, 0), &out))
-    return NO_IMAGE;
-  if (wastes_blocks(&out))
+  const bool last = region_dims_of(k, result) == 4 && seems_last(k, result);
+  if (!region_image_of(k, result, last, &out) || region_dims_of(k, result) < 3)
+    return NO_IMAGE; /* matrices are left to other groups */
+  if (wastes_blocks(&out) || (out.n_ch == 1 && out.h * out.w == 1))
     return FEW_CHANNELS;
   for (size_t i = 0; i < api->node_n_inputs(n); i++) {
     const rush_graph_value *v = api->node_input(n, i);
 
     if (api->value_constant(v, &c) && c.tag != RUSH_TAG_TENSOR)
       continue;
-    if (!region_image_of(k, v, &in) || dims_of(k, v) != dims_of(k, api->node_output(n, 0)))
-      return "an operand of another size, or a number that is not constant";
-    const bool whole = region_same_image(&in, &out);
-    if (!whole && (in.batch != out.batch || in.n_ch != out.n_ch || in.h != 1 || in.w != 1))
+    const bool same_dims = region_dims_of(k, v) == region_dims_of(k, result) &&
+                           region_image_of(k, v, last, &in);
+    const bool whole = same_dims && region_same_image(&in, &out);
+    if (!whole && !region_is_channels(k, v, last, out.n_ch) &&
+        (!same_dims || in.batch != out.batch || in.n_ch != out.n_ch || in.h != 1 || in.w != 1))
       return "an operand of another size, or a number that is not constant";
     has_whole |= whole;
   }
@@ -492,8 +798,99 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_CAT, read_cat(k, n), why);
   case OPN_ADAPTIVE_AVG_POOL2D:
     return op_or_none(OP_AVERAGE, read_average(k, n), why);
+  case OPN_AVG_POOL2D:
+    return op_or_none(OP_WINDOWS, read_windows(k, n, w), why);
+  case OPN_LAYER_NORM:
+    return op_or_none(OP_LAYER, read_layer(k, n), why);
+  case OPN_LINEAR:
+    return op_or_none(OP_LINEAR, read_linear(k, n), why);
+  case OPN_PERMUTE:
+    return op_or_none(OP_TURN, read_turn(k, n), why);
+  case OPN_SLICE: {
+    region_op kind = OP_SLICE;
+    const char *refused = read_slice(k, n, w, &kind);
+    return op_or_none(kind, refused, why);
+  }
+  case OPN_MEAN:
+    return op_or_none(OP_MEAN, read_mean(k, n), why);
+  case OPN_UPSAMPLE_NEAREST2D:
+    return op_or_none(OP_NEAREST, read_nearest(k, n), why);
   }
   return op_or_none(OP_POINT, read_point(k, n, (cpu_level)k->api->context_cpu(k->ctx)), why);
+}
+
+/* True if nothing in the graph can tell a copy from a view of v: it is only read, and so is what
+ * shares its memory. */
+static bool is_only_read(const backend *k, const rush_graph_value *v, int levels)
+{
+  const rush_backend_api *api = k->api;
+  size_t input;
+
+  for (size_t i = 0; i < api->value_n_uses(v); i++) {
+    const rush_node *user = api->value_use(v, i, &input);
+    const op *o = table_op(k, user);
+    const bool lists = !o && makes_list(k, user) && api->node_n_outputs(user) == 1;
+
+    if ((!o && !lists) || (o && o->effects & (OP_WRITES | OP_SIDE_EFFECT)) || levels == 0)
+      return false;
+    const bool shares = lists || o->family == FAMILY_VIEW || o->effects & OP_RETURNS_ARG;
+    for (size_t r = 0; shares && r < api->node_n_outputs(user); r++)
+      if (!is_only_read(k, api->node_output(user, r), levels - 1))
+        return false;
+  }
+  return true;
+}
+
+/* True if a view may be computed instead of shared: its tensor is made here, and both are only
+ * read. */
+static bool may_copy_view(const backend *k, const rush_node *n)
+{
+  const rush_graph_value *base = k->api->node_input(n, 0);
+  const rush_node *made = k->api->value_node(base);
+  const op *o = made ? table_op(k, made) : NULL;
+
+  const bool is_view = o && o->family == FAMILY_VIEW;
+
+  if (!o || o->effects & OP_RETURNS_ARG ||
+      (is_view && o->name_key != OPN_PERMUTE && o->name_key != OPN_SLICE))
+    return false;
+  return (!is_view || may_copy_view(k, made)) && is_only_read(k, base, 8);
+}
+
+/* True if v can leave a region, or all that reads it can be in one. */
+static bool users_take(const backend *k, const rush_graph_value *v)
+{
+  region_window w;
+  region_fact fact;
+  const char *why;
+  size_t input;
+
+  if (region_fact_of(k, v, &fact))
+    return true;
+  for (size_t i = 0; i < k->api->value_n_uses(v); i++)
+    if (region_op_of(k, k->api->value_use(v, i, &input), &w, &why) == OP_NONE)
+      return false;
+  return true;
+}
+
+/* True if each tensor with gaps that the node reads is made by a node that a region takes. */
+static bool operands_enter(const backend *k, const rush_node *n, cpu_level level)
+{
+  const rush_backend_api *api = k->api;
+
+  for (size_t i = 0; i < api->node_n_inputs(n); i++) {
+    const rush_graph_value *v = api->node_input(n, i);
+    const rush_node *made = api->value_node(v);
+    rush_type_facts f;
+    region_order order;
+
+    if (made && makes_list(k, made) && !operands_enter(k, made, level))
+      return false;
+    if (tensor_facts(k, v, &f, &order) && order == ORDER_SLICED &&
+        (!made || region_refuse(k, made, level)))
+      return false;
+  }
+  return true;
 }
 
 const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
@@ -503,7 +900,14 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 
   if (level < CPU_AVX2)
     return "no machine code here";
-  region_op_of(k, n, &w, &why);
+  const region_op kind = region_op_of(k, n, &w, &why);
+  if (kind != OP_NONE && !operands_enter(k, n, level))
+    return "an operand with gaps in memory";
+  const bool is_view = kind == OP_TURN || kind == OP_SAME || kind == OP_SLICE;
+  if (is_view && !may_copy_view(k, n))
+    return "a view of what may be written to, or is seen from outside";
+  if (is_view && !users_take(k, k->api->node_output(n, 0)))
+    return "a view with gaps that is read by others";
   return why;
 }
 
@@ -516,6 +920,6 @@ bool region_takes(const backend *k, const rush_node *const *nodes, size_t n)
 
   for (size_t i = 0; i < n && !is_worth; i++)
     is_worth = region_op_of(k, nodes[i], &w, &why) == OP_CONV &&
-               region_image_of(k, k->api->node_output(nodes[i], 0), &out) && !wastes_blocks(&out);
+               image_of(k, k->api->node_output(nodes[i], 0), &out) && !wastes_blocks(&out);
   return is_worth && n > 1;
 }

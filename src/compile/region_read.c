@@ -4,9 +4,8 @@
  * that alone reads a convolution's result joins it, and so do pointwise nodes that read what the
  * step has just made and otherwise only what exists already: they become one tape, whose results
  * that others read get places of their own.  Pointwise nodes that join no step become one without
- * a base.  Then borders, which depend on all readers of a place, and offsets in memory follow:
- * places whose lifetimes overlap get the first gap that is free.  Cost: O(nodes^2), of small
- * numbers. */
+ * a base.  A permute that moves channels last or back makes no step: the image stays as it is.
+ * Cost: O(nodes^2), of small numbers. */
 #include "compile/region_int.h"
 
 #include <math.h>
@@ -32,6 +31,7 @@ typedef struct value_state { /* by the value's id */
   uint32_t place; /* or NO_INDEX */
   uint32_t mark;  /* of the set of nodes that makes it */
   bool leaves;
+  enum { FIRST, LAST, UNKNOWN } channels; /* of four dimensions: where they are */
 } value_state;
 
 typedef struct reader {
@@ -40,7 +40,7 @@ typedef struct reader {
   region *r;
   node_state *nodes;
   value_state *values;
-  uint32_t n_nodes, n_values, mark;
+  uint32_t n_nodes, n_values, mark, n_left;
   rush_status st;
   bool failed; /* no machine code: the region cannot run */
 } reader;
@@ -48,6 +48,80 @@ typedef struct reader {
 static value_state *state_of(const reader *d, const rush_graph_value *v)
 {
   return &d->values[d->k.api->value_id(v)];
+}
+
+/* -- Images ------------------------------------------------------------------------------------ */
+
+/* True for nodes that make no step: their image is their operand's. */
+static bool is_same_image(region_op op) { return op == OP_TURN || op == OP_SAME; }
+
+/* Return the value that v is a permute of, or v. */
+static const rush_graph_value *root_of(const reader *d, const rush_graph_value *v)
+{
+  for (uint32_t at; (at = state_of(d, v)->node) != NO_INDEX && is_same_image(d->nodes[at].op);)
+    v = d->k.api->node_input(d->nodes[at].node, 0);
+  return v;
+}
+
+static bool image_of(const reader *d, const rush_graph_value *v, region_image *out)
+{
+  return region_image_of(&d->k, v, state_of(d, v)->channels == LAST, out);
+}
+
+/* Read an operand of pointwise nodes that make images like this one; *repeats: it comes from
+ * outside and is for all images. */
+static bool operand_image(const reader *d, const rush_graph_value *v, const region_image *like,
+                          region_image *out, bool *repeats)
+{
+  const rush_graph_value *root = root_of(d, v);
+  const bool last = state_of(d, v)->channels == LAST;
+
+  *repeats = state_of(d, root)->arg != NO_INDEX && v == root &&
+             region_is_channels(&d->k, v, last, like->n_ch) && like->h * like->w > 1;
+  *out = (region_image){like->batch, like->n_ch, 1, 1};
+  return *repeats || image_of(d, v, out);
+}
+
+/* Note where a node wants the channels of an operand. */
+static void want_channels(reader *d, const rush_graph_value *v, bool last)
+{
+  value_state *s = state_of(d, v);
+
+  if (region_dims_of(&d->k, v) != 4 && s->arg == NO_INDEX)
+    return;
+  if (s->channels == UNKNOWN)
+    s->channels = last ? LAST : FIRST;
+  d->failed |= s->channels != (last ? LAST : FIRST);
+}
+
+/* Find where the channels are that a pointwise node reads: as in its operands that are known. */
+static bool point_wants_last(const reader *d, const rush_node *n)
+{
+  for (size_t i = 0; i < d->k.api->node_n_inputs(n); i++) {
+    const rush_graph_value *v = d->k.api->node_input(n, i);
+    if (region_dims_of(&d->k, v) == 4 && state_of(d, v)->channels != UNKNOWN)
+      return state_of(d, v)->channels == LAST;
+  }
+  return false;
+}
+
+/* Find where channels are, node by node: operands come before their users. */
+static void find_channels(reader *d, const node_state *s)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = s->node;
+  const bool turns_last = s->op == OP_TURN && region_turns_last(&d->k, n),
+             last = s->op == OP_LAYER || s->op == OP_LINEAR || (s->op == OP_TURN && !turns_last) ||
+                    ((s->op == OP_POINT || s->op == OP_SAME) && point_wants_last(d, n));
+
+  for (size_t i = 0; i < api->node_n_inputs(n); i++)
+    if (api->value_is_tensor(api->node_input(n, i)) &&
+        (i == 0 || s->op == OP_POINT || s->op == OP_LIST))
+      want_channels(d, api->node_input(n, i), last);
+  state_of(d, api->node_output(n, 0))->channels =
+    (s->op == OP_TURN ? turns_last : last) && region_dims_of(&d->k, api->node_output(n, 0)) == 4
+      ? LAST
+      : FIRST;
 }
 
 /* -- Places and steps -------------------------------------------------------------------------- */
@@ -86,6 +160,7 @@ static void add_step(reader *d, const region_step *s)
 
   ASSERT(at < r->cap_steps, "a step for each node, argument and result");
   r->steps[at] = *s;
+  d->n_left += s->kind == BLOCK_LEAVE;
   if (s->in != NO_INDEX)
     use_place(d, s->in, at);
   if (s->out != NO_INDEX)
@@ -99,12 +174,14 @@ static void add_step(reader *d, const region_step *s)
 static region_step step_of(block_kind kind)
 {
   return (region_step){.kind = kind,
-                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}},
+                       .window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0},
                        .in = NO_INDEX,
                        .out = NO_INDEX,
                        .weight = NO_INDEX,
                        .bias = NO_INDEX,
-                       .norm = {NO_INDEX, NO_INDEX, NO_INDEX, NO_INDEX}};
+                       .norm = {NO_INDEX, NO_INDEX, NO_INDEX, NO_INDEX},
+                       .groups = 1,
+                       .width = 1};
 }
 
 /* True if v is read by convolutions of all channels only, as their image. */
@@ -119,31 +196,55 @@ static bool feeds_convolutions(const reader *d, const rush_graph_value *v)
     const uint32_t at = made ? state_of(d, made)->node : NO_INDEX;
 
     if (at == NO_INDEX || d->nodes[at].op != OP_CONV || input != 0 ||
-        region_is_depthwise(&d->k, user))
+        region_groups(&d->k, user) > 1)
       return false;
   }
   return true;
 }
 
-/* Return the value's place; one that comes from outside enters here. */
-static uint32_t place_of(reader *d, const rush_graph_value *v)
+/* Set whether the border step's tensor outside has a pixel's channels together. */
+static void set_interleaved(region_step *s, const region_fact *f, bool last)
+{
+  s->interleaved = f->n == 4 && last == (f->order == ORDER_ROWS);
+}
+
+/* Let the group's argument v enter. */
+static void enter_image(reader *d, const rush_graph_value *v, const region_image *image,
+                        bool repeats)
 {
   value_state *s = state_of(d, v);
-  region_image image;
+  region_step enter = step_of(BLOCK_ENTER);
+  const bool planes = image->n_ch <= FEW_PLANES && feeds_convolutions(d, v);
 
-  if (s->place != NO_INDEX)
-    return s->place;
-  ASSERT(s->arg != NO_INDEX, "values are made before their uses");
-  if (!region_image_of(&d->k, v, &image)) {
+  enter.out = s->place = new_place(d, image, planes ? 1 : BLOCK_LANES);
+  enter.arg = s->arg;
+  enter.repeats = repeats;
+  set_interleaved(&enter, &d->r->args[s->arg], s->channels == LAST && !repeats);
+  add_step(d, &enter);
+}
+
+/* Return the place of an operand of nodes that make images `like` (NULL: any); what comes from
+ * outside enters here. */
+static uint32_t operand_place(reader *d, const rush_graph_value *v, const region_image *like)
+{
+  const rush_graph_value *root = root_of(d, v);
+  region_image image;
+  bool repeats = false;
+
+  if (state_of(d, root)->place != NO_INDEX)
+    return state_of(d, root)->place;
+  ASSERT(state_of(d, root)->arg != NO_INDEX, "values are made before their uses");
+  if (like ? !operand_image(d, root, like, &image, &repeats) : !image_of(d, root, &image)) {
     d->failed = true;
     return 0;
   }
-  region_step enter = step_of(BLOCK_ENTER);
-  const bool planes = image.n_ch <= FEW_PLANES && feeds_convolutions(d, v);
-  enter.out = s->place = new_place(d, &image, planes ? 1 : BLOCK_LANES);
-  enter.arg = s->arg;
-  add_step(d, &enter);
-  return s->place;
+  enter_image(d, root, &image, repeats);
+  return state_of(d, root)->place;
+}
+
+static uint32_t place_of(reader *d, const rush_graph_value *v)
+{
+  return operand_place(d, v, NULL);
 }
 
 static uint32_t arg_of(const reader *d, const rush_graph_value *v)
@@ -182,7 +283,9 @@ static bool leaves_set(const reader *d, const point_set *p, const rush_graph_val
     return true;
   for (size_t i = 0; i < api->value_n_uses(v); i++) {
     const rush_node *user = api->value_use(v, i, &input);
-    bool inside = false;
+    const rush_graph_value *made = api->node_output(user, 0);
+    const uint32_t at = made ? state_of(d, made)->node : NO_INDEX;
+    bool inside = at != NO_INDEX && is_same_image(d->nodes[at].op) && !leaves_set(d, p, made);
 
     for (uint32_t j = 0; j < p->n_nodes && !inside; j++)
       inside = p->nodes[j] == user;
@@ -199,8 +302,7 @@ static bool joins(const reader *d, const region_image *like, const node_state *n
   region_image image;
   bool touches = false;
 
-  if (!region_image_of(&d->k, d->k.api->node_output(n->node, 0), &image) ||
-      !region_same_image(&image, like))
+  if (!image_of(d, d->k.api->node_output(n->node, 0), &image) || !region_same_image(&image, like))
     return false;
 
   for (size_t i = 0; i < d->k.api->node_n_inputs(n->node); i++) {
@@ -208,7 +310,7 @@ static bool joins(const reader *d, const region_image *like, const node_state *n
 
     if (!is_tensor_operand(d, v))
       continue;
-    const value_state *s = state_of(d, v);
+    const value_state *s = state_of(d, root_of(d, v));
     if (s->mark == d->mark)
       touches = true;
     else if (s->place == NO_INDEX && s->arg == NO_INDEX)
@@ -230,9 +332,11 @@ static uint32_t count_channels(const reader *d, const point_set *p)
 {
   region_image image;
   uint32_t n = 0;
+  bool repeats;
 
   for (uint32_t i = 0; i < p->n_inputs; i++)
-    n += region_image_of(&d->k, p->inputs[i], &image) && !region_same_image(&image, &p->like);
+    n += operand_image(d, p->inputs[i], &p->like, &image, &repeats) &&
+         !region_same_image(&image, &p->like);
   return n;
 }
 
@@ -264,16 +368,17 @@ static bool find_border(const reader *d, point_set *p)
 }
 
 /* Put the inputs that have one pixel for all behind the others. */
-static void sort_channels(const reader *d, point_set *p)
+static void sort_channels(reader *d, point_set *p)
 {
   const rush_graph_value *sorted[MOST_POINT * 4];
   region_image image;
+  bool repeats;
   uint32_t n = 0;
 
   p->n_channels = 0;
   for (int channels = 0; channels < 2; channels++)
     for (uint32_t i = 0; i < p->n_inputs; i++) {
-      (void)region_image_of(&d->k, p->inputs[i], &image);
+      d->failed |= !operand_image(d, p->inputs[i], &p->like, &image, &repeats);
       if (region_same_image(&image, &p->like) == channels)
         continue;
       sorted[n++] = p->inputs[i];
@@ -289,7 +394,7 @@ static void gather_set(reader *d, uint32_t from, point_set *p)
   const rush_graph_value *first = p->head ? p->head : d->k.api->node_output(p->nodes[0], 0);
 
   d->mark++;
-  d->failed |= !region_image_of(&d->k, first, &p->like);
+  d->failed |= !image_of(d, first, &p->like);
   if (p->head)
     state_of(d, p->head)->mark = d->mark;
   for (uint32_t i = 0; i < p->n_nodes; i++)
@@ -385,10 +490,10 @@ static void finish_step(reader *d, uint32_t from, region_step *s, const rush_gra
   if (p.n_nodes && (s->point = point_make(d, &p))) {
     s->point->n_channels = p.n_channels;
     for (uint32_t i = 0; i < p.n_inputs; i++)
-      s->point->inputs[i] = place_of(d, p.inputs[i]);
+      s->point->inputs[i] = operand_place(d, p.inputs[i], &p.like);
     for (uint32_t i = 0; i < p.n_results; i++) {
       const bool in_place = head && i == 0 && !p.head_stays; /* what it reads there dies */
-      (void)region_image_of(&d->k, p.results[i], &image);
+      d->failed |= !image_of(d, p.results[i], &image);
       s->point->results[i] = in_place ? s->out : new_place(d, &image, BLOCK_LANES);
       state_of(d, p.results[i])->place = s->point->results[i];
     }
@@ -401,16 +506,17 @@ static void finish_step(reader *d, uint32_t from, region_step *s, const rush_gra
     d->nodes[state_of(d, api->node_output(p.nodes[i], 0))->node].done = true;
   add_step(d, s);
   for (size_t i = 0; i < api->block_n_outputs(d->body); i++) {
-    const rush_graph_value *v = api->block_output(d->body, i);
+    const rush_graph_value *v = api->block_output(d->body, i), *root = root_of(d, v);
     region_step leave = step_of(BLOCK_LEAVE);
-    bool made_here = v == head;
+    bool made_here = root == head;
 
     for (uint32_t j = 0; j < p.n_results && !made_here; j++)
-      made_here = p.results[j] == v;
+      made_here = p.results[j] == root;
     if (!made_here)
       continue;
-    leave.in = state_of(d, v)->place;
+    leave.in = state_of(d, root)->place;
     leave.arg = (uint32_t)i;
+    set_interleaved(&leave, &d->r->results[i], state_of(d, v)->channels == LAST);
     add_step(d, &leave);
   }
 }
@@ -421,8 +527,10 @@ static void set_norm(reader *d, region_step *s, const rush_node *n)
 {
   rush_value eps = rush_value_float(0.0);
 
-  for (int i = 0; i < 4; i++)
-    s->norm[i] = arg_of(d, region_norm_arg(&d->k, n, i));
+  for (int i = 0; i < 4; i++) {
+    const rush_graph_value *v = region_norm_arg(&d->k, n, i);
+    s->norm[i] = v ? arg_of(d, v) : NO_INDEX;
+  }
   (void)!region_constant(&d->k, region_norm_arg(&d->k, n, 4), &eps);
   s->eps = eps.as.d;
   s->has_norm = true;
@@ -447,25 +555,27 @@ static void read_conv(reader *d, uint32_t at)
   const rush_backend_api *api = d->k.api;
   const rush_node *n = d->nodes[at].node;
   const rush_graph_value *head = api->node_output(n, 0);
-  const bool deep = region_is_depthwise(&d->k, n);
-  region_step s = step_of(deep ? BLOCK_DEPTHWISE : BLOCK_CONV);
+  const int64_t width = region_group_width(&d->k, n);
+  region_step s = step_of(width ? BLOCK_DEPTHWISE : BLOCK_CONV);
   region_image in, out;
 
   s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));
   s.weight = arg_of(d, api->node_input(n, 1));
   s.bias = arg_of(d, region_bias(&d->k, n));
-  if (!region_image_of(&d->k, api->node_input(n, 0), &in) ||
-      !region_image_of(&d->k, head, &out)) {
+  if (!image_of(d, api->node_input(n, 0), &in) ||
+      !image_of(d, head, &out)) {
     d->failed = true;
     return;
   }
-  s.n_k = (deep ? 1 : in.n_ch) * s.window.kernel[0] * s.window.kernel[1];
+  s.groups = region_groups(&d->k, n);
+  s.width = width;
+  s.n_k = in.n_ch / s.groups * s.window.kernel[0] * s.window.kernel[1];
   /* conv.c computes these by its depthwise kernel */
   const region_window *w = &s.window;
   const bool is_product = s.n_k == 1 && w->stride[0] == 1 && w->stride[1] == 1 && w->pad[0] == 0 &&
                           w->pad[1] == 0;
-  s.adds_zero = deep || (in.n_ch == 1 && out.n_ch <= 4 && s.n_k <= 384 && !is_product);
+  s.adds_zero = !is_product && (width == 1 || (in.n_ch == 1 && out.n_ch <= 4 && s.n_k <= 384));
   s.out = new_place(d, &out, BLOCK_LANES);
   node_state *norm = norm_behind(d, head);
   if (norm) {
@@ -473,6 +583,27 @@ static void read_conv(reader *d, uint32_t at)
     norm->done = true;
     head = api->node_output(norm->node, 0);
   }
+  finish_step(d, at, &s, head, NULL);
+}
+
+/* A kernel of one element. */
+static void read_linear(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  region_step s = step_of(BLOCK_CONV);
+  region_image in, out;
+
+  if (!image_of(d, api->node_input(n, 0), &in) || !image_of(d, head, &out)) {
+    d->failed = true;
+    return;
+  }
+  s.in = place_of(d, api->node_input(n, 0));
+  s.weight = arg_of(d, api->node_input(n, 1));
+  s.bias = arg_of(d, region_bias(&d->k, n));
+  s.n_k = in.n_ch;
+  s.out = new_place(d, &out, BLOCK_LANES);
   finish_step(d, at, &s, head, NULL);
 }
 
@@ -486,8 +617,8 @@ static void read_spread(reader *d, uint32_t at)
   region_step s = step_of(BLOCK_CONV), nothing = step_of(BLOCK_NOTHING);
   region_image in, out;
 
-  if (!region_image_of(&d->k, api->node_input(n, 0), &in) ||
-      !region_image_of(&d->k, head, &out)) {
+  if (!image_of(d, api->node_input(n, 0), &in) ||
+      !image_of(d, head, &out)) {
     d->failed = true;
     return;
   }
@@ -505,7 +636,21 @@ static void read_spread(reader *d, uint32_t at)
   finish_step(d, at, &nothing, head, NULL);
 }
 
-/* Copy the items' blocks one behind the other. */
+/* Copy all channels of `in` to `out`, or as many as it has, from channel `from` to `to`. */
+static int64_t add_copy(reader *d, uint32_t in, uint32_t out, int64_t from, int64_t to)
+{
+  region_step copy = step_of(BLOCK_COPY);
+
+  copy.in = in;
+  copy.out = out;
+  copy.from_ch = from;
+  copy.to_ch = to;
+  copy.n_copied = i64_min(d->r->places[in].place.n_ch - from, d->r->places[out].place.n_ch - to);
+  add_step(d, &copy);
+  return copy.n_copied;
+}
+
+/* Copy the items' channels one behind the other. */
 static void read_cat(reader *d, uint32_t at)
 {
   const rush_backend_api *api = d->k.api;
@@ -513,24 +658,36 @@ static void read_cat(reader *d, uint32_t at)
   const rush_graph_value *head = api->node_output(n, 0);
   region_step nothing = step_of(BLOCK_NOTHING);
   region_image out;
-  uint32_t block = 0;
+  int64_t ch = 0;
 
-  if (!region_image_of(&d->k, head, &out)) {
+  if (!image_of(d, head, &out)) {
     d->failed = true;
     return;
   }
   for (size_t i = 0; i < api->node_n_inputs(list); i++)
     (void)place_of(d, api->node_input(list, i)); /* what enters does so before */
   nothing.out = new_place(d, &out, BLOCK_LANES);
-  for (size_t i = 0; i < api->node_n_inputs(list) && !d->failed; i++) {
-    region_step copy = step_of(BLOCK_COPY);
+  for (size_t i = 0; i < api->node_n_inputs(list) && !d->failed; i++)
+    ch += add_copy(d, place_of(d, api->node_input(list, i)), nothing.out, 0, ch);
+  finish_step(d, at, &nothing, head, NULL);
+}
 
-    copy.in = place_of(d, api->node_input(list, i));
-    copy.out = nothing.out;
-    copy.arg = block;
-    block += (uint32_t)block_count(&d->r->places[copy.in].place);
-    add_step(d, &copy);
+static void read_slice(reader *d, uint32_t at)
+{
+  const rush_backend_api *api = d->k.api;
+  const rush_node *n = d->nodes[at].node;
+  const rush_graph_value *head = api->node_output(n, 0);
+  region_step nothing = step_of(BLOCK_NOTHING);
+  region_image out;
+
+  if (!image_of(d, head, &out)) {
+    d->failed = true;
+    return;
   }
+  const uint32_t in = place_of(d, api->node_input(n, 0));
+  nothing.out = new_place(d, &out, BLOCK_LANES);
+  if (!d->failed)
+    add_copy(d, in, nothing.out, d->nodes[at].window.first, 0);
   finish_step(d, at, &nothing, head, NULL);
 }
 
@@ -541,10 +698,18 @@ static void read_node(reader *d, uint32_t at)
   const rush_graph_value *head = api->node_output(n, 0);
   region_image out;
 
-  if (d->nodes[at].op == OP_LIST)
+  if (d->nodes[at].op == OP_LIST || is_same_image(d->nodes[at].op))
     return;
+  if (d->nodes[at].op == OP_SLICE) {
+    read_slice(d, at);
+    return;
+  }
   if (d->nodes[at].op == OP_CONV) {
     read_conv(d, at);
+    return;
+  }
+  if (d->nodes[at].op == OP_LINEAR) {
+    read_linear(d, at);
     return;
   }
   if (d->nodes[at].op == OP_SPREAD) {
@@ -560,130 +725,20 @@ static void read_node(reader *d, uint32_t at)
     finish_step(d, at, &s, NULL, n);
     return;
   }
-  region_step s = step_of(d->nodes[at].op == OP_NORM       ? BLOCK_SCALE
-                          : d->nodes[at].op == OP_AVERAGE ? BLOCK_AVERAGE
-                                                          : BLOCK_MAX);
-  if (s.kind == BLOCK_SCALE)
+  static const block_kind kinds[] = {
+    [OP_NORM] = BLOCK_SCALE,    [OP_LAYER] = BLOCK_LAYER,
+    [OP_MAX_POOL] = BLOCK_MAX,     [OP_AVERAGE] = BLOCK_AVERAGE,
+    [OP_MEAN] = BLOCK_MEAN,     [OP_WINDOWS] = BLOCK_WINDOWS,  [OP_NEAREST] = BLOCK_NEAREST};
+  region_step s = step_of(kinds[d->nodes[at].op]);
+  if (s.kind == BLOCK_SCALE || s.kind == BLOCK_LAYER)
     set_norm(d, &s, n);
-  else if (s.kind == BLOCK_MAX)
+  else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS)
     s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));
-  d->failed |= !region_image_of(&d->k, head, &out);
+  d->failed |= !image_of(d, head, &out);
   if (!d->failed) {
     s.out = new_place(d, &out, BLOCK_LANES);
     finish_step(d, at, &s, head, NULL);
-  }
-}
-
-/* -- Borders and memory ------------------------------------------------------------------------ */
-
-static bool reads_border(const region_step *s)
-{
-  return (s->kind == BLOCK_CONV && !s->n_taps) || s->kind == BLOCK_DEPTHWISE;
-}
-
-static void set_borders(region *r)
-{
-  for (uint32_t i = 0; i < r->n_steps; i++) {
-    const region_step *s = &r->steps[i];
-
-    if (reads_border(s)) {
-      block_place *p = &r->places[s->in].place;
-      p->top = i64_max(p->top, s->window.pad[0]);
-      p->left = i64_max(p->left, s->window.pad[1]);
-    }
-  }
-  for (uint32_t i = 0; i < r->n_places; i++) {
-    block_place *p = &r->places[i].place;
-    p->rows = p->top + p->h;
-    p->cols = p->left + p->w;
-  }
-  for (uint32_t i = 0; i < r->n_steps; i++) {
-    const region_step *s = &r->steps[i];
-
-    if (reads_border(s)) {
-      const region_window *w = &s->window;
-      const block_place *out = &r->places[s->out].place;
-      block_place *p = &r->places[s->in].place;
-      p->rows = i64_max(p->rows, p->top - w->pad[0] + (out->h - 1) * w->stride[0] +
-                                   w->dilation[0] * (w->kernel[0] - 1) + 1);
-      p->cols = i64_max(p->cols, p->left - w->pad[1] + (out->w - 1) * w->stride[1] +
-                                   w->dilation[1] * (w->kernel[1] - 1) + 1);
-    }
-  }
-}
-
-static int64_t floats_of(const region_place *p)
-{
-  return (p->batch * block_count(&p->place) * block_floats(&p->place) + 31) / 16 * 16;
-}
-
-/* Give each place the first gap in memory that is free while it lives. */
-static void set_offsets(region *r)
-{
-  for (uint32_t i = 0; i < r->n_places; i++) {
-    region_place *p = &r->places[i];
-    const int64_t n = floats_of(p);
-    bool moved = true;
-
-    p->at = 0;
-    while (moved) {
-      moved = false;
-      for (uint32_t j = 0; j < i; j++) {
-        const region_place *q = &r->places[j];
-
-        if (q->last >= p->first && q->first <= p->last && q->at < p->at + n &&
-            q->at + floats_of(q) > p->at) {
-          p->at = q->at + floats_of(q);
-          moved = true;
-        }
-      }
-    }
-    r->n_floats = i64_max(r->n_floats, p->at + n);
-  }
-}
-
-static int64_t params_of(const region *r, const region_step *s)
-{
-  const int64_t n_ch = s->out == NO_INDEX ? 0 : block_panels(r->places[s->out].place.n_ch);
-  const int64_t taps = s->kind == BLOCK_DEPTHWISE ? s->n_k : 0;
-
-  return n_ch * (3 + taps);
-}
-
-static bool is_flat(const region *r, const region_step *s)
-{
-  bool flat = s->out == NO_INDEX || block_is_flat(&r->places[s->out].place);
-
-  for (uint32_t i = 0;
-       s->point && i < (uint32_t)s->point->fused.tape.n_inputs - s->point->n_channels; i++)
-    flat &= block_is_flat(&r->places[s->point->inputs[i]].place);
-  for (uint32_t i = 0; s->point && i < (uint32_t)s->point->fused.tape.n_results; i++)
-    flat &= block_is_flat(&r->places[s->point->results[i]].place);
-  return flat;
-}
-
-static void finish_steps(reader *d)
-{
-  region *r = d->r;
-
-  set_borders(r);
-  set_offsets(r);
-  for (uint32_t i = 0; i < r->n_steps && d->st == RUSH_OK; i++) {
-    region_step *s = &r->steps[i];
-
-    s->flat = is_flat(r, s);
-    r->most_params = i64_max(r->most_params, params_of(r, s));
-    if (s->kind != BLOCK_CONV)
-      continue;
-    s->k_off = d->k.api->memory_alloc(d->k.ctx, (size_t)s->n_k * sizeof *s->k_off);
-    const block_step b = {.in = r->places[s->in].place,
-                          .kernel = {s->window.kernel[0], s->window.kernel[1]},
-                          .dilation = {s->window.dilation[0], s->window.dilation[1]}};
-    if (s->k_off)
-      block_offsets(&b, s->k_off);
-    else
-      d->st = RUSH_ENOMEM;
   }
 }
 
@@ -743,7 +798,8 @@ static void read_nodes(reader *d)
   uint32_t at = 0;
 
   for (uint32_t i = 0; i < d->n_values; i++)
-    d->values[i] = (value_state){.node = NO_INDEX, .arg = NO_INDEX, .place = NO_INDEX};
+    d->values[i] = (value_state){
+      .node = NO_INDEX, .arg = NO_INDEX, .place = NO_INDEX, .channels = UNKNOWN};
   for (uint32_t i = 0; i < d->r->n_args; i++) {
     const rush_graph_value *v = api->block_input(d->body, i);
     state_of(d, v)->arg = i;
@@ -757,6 +813,7 @@ static void read_nodes(reader *d)
     s->op = region_op_of(&d->k, n, &s->window, &why);
     d->failed |= s->op == OP_NONE;
     state_of(d, api->node_output(n, 0))->node = at++;
+    find_channels(d, s);
   }
   for (uint32_t i = 0; i < d->r->n_results; i++) {
     const rush_graph_value *v = api->block_output(d->body, i);
@@ -782,8 +839,9 @@ rush_status region_read(const backend *k, const rush_node *group, region **out)
   for (uint32_t i = 0; i < d.n_nodes && d.st == RUSH_OK && !d.failed; i++)
     if (!d.nodes[i].done)
       read_node(&d, i);
+  d.failed |= d.n_left != d.r->n_results; /* a view of an argument is no step */
   if (d.st == RUSH_OK && !d.failed)
-    finish_steps(&d);
+    d.st = region_place_all(d.r);
   k->api->memory_free(k->ctx, d.nodes, d.n_nodes * sizeof *d.nodes);
   k->api->memory_free(k->ctx, d.values, d.n_values * sizeof *d.values);
   if (d.st == RUSH_OK && !d.failed)

@@ -1,7 +1,8 @@
 /* passes/group.c -- groups nodes that a backend supports into one node each.
  *
  * A block is cut into stretches by nodes that may write to memory or run other code (writes, calls,
- * set attributes, control flow that contains such): inside a stretch pure nodes move freely.  From
+ * set attributes, control flow that contains such): inside a stretch pure nodes move freely, also
+ * over a check that raises.  From
  * the last node of a block to its first, each accepted node that is in no group yet starts a group,
  * which then grows by the producers of its inputs.  A group can be placed if the last of its inputs
  * is made before the first outside use of its results; a producer that would break this stays
@@ -70,6 +71,7 @@ static bool runs_other_code(const ir_node *n)
   case IR_LOOP:
   case IR_PROFILE: case IR_PROFILE_IVALUE: case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK:
   case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP: case IR_GRAD_OF:
+  case IR_RAISE: /* ends the call: nothing tells which pure nodes ran before */
     return false; /* control flow: its nodes are examined */
   default:
     return true;
@@ -459,9 +461,34 @@ static bool is_open(const ir_node *n)
   return n->kind != IR_OP && n->kind != IR_DIFFERENTIABLE_GRAPH;
 }
 
+/* Move lists of constants to the start of the block: made in the middle, they would decide where a
+ * group that reads them can be placed. */
+static void move_lists_up(const ir_block *b)
+{
+  ir_node *at = ir_block_first(b); /* behind the constants that the block begins with */
+
+  while (at->kind == IR_CONSTANT && at != b->ret)
+    at = at->next;
+  for (ir_node *n = at, *next; n != b->ret; n = next) {
+    bool is_constant = n->kind == IR_LIST_CONSTRUCT && n != at;
+
+    next = n->next;
+    for (uint32_t i = 0; i < n->n_inputs && is_constant; i++)
+      is_constant = ir_node_input(n, i)->node->kind == IR_CONSTANT;
+    if (!is_constant)
+      continue;
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+      if (ir_node_input(n, i)->node->block == b && ir_node_input(n, i)->node->order > at->order)
+        ir_node_move_before(ir_node_input(n, i)->node, at);
+    ir_node_move_before(n, at);
+  }
+}
+
 static void group_block(grouper *p, const ir_block *b)
 {
   session_enter(p->s);
+  if (p->def->takes_lists)
+    move_lists_up(b);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
     for (uint32_t i = 0; i < n->n_blocks && is_open(n) && n->kind != p->kind; i++)
       group_block(p, n->blocks[i]);

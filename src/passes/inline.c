@@ -18,7 +18,7 @@ typedef struct inline_limits {
   uint32_t levels; /* nested blocks and calls */
 } inline_limits;
 static const inline_limits most_by_name = {1u << 20, 1u << 22, 500};
-static const inline_limits most_for_code = {20000, 200000, 64};
+static const inline_limits most_for_code = {50000, 400000, 64};
 
 typedef struct inlined { /* a callee's body, calls in it inlined */
   function *f;

@@ -13,6 +13,38 @@
 
 #include <stdlib.h>
 
+#define MOST_SIDE (INT64_C(1) << 20) /* of a tensor that is not row-major */
+
+/* -- Uses -------------------------------------------------------------------------------------- */
+
+/* True if argument i is only read and no result shares its memory. */
+static bool only_reads(const ir_node *n, uint32_t i)
+{
+  const schema *sc;
+
+  if (n->kind != IR_OP || n->n_blocks || n->op->effects & (OP_RETURNS_ARG | OP_SIDE_EFFECT) ||
+      n->op->family == FAMILY_VIEW)
+    return false;
+  sc = n->op->schema;
+  if (i >= sc->n_args || sc->args[i].is_write || sc->args[i].elem_write || sc->args[i].alias_before)
+    return false;
+  for (uint32_t k = 0; k < n->n_outputs; k++)
+    if (k >= sc->n_returns || sc->returns[k].alias_before & ALIAS_WILDCARD)
+      return false;
+  return true;
+}
+
+static uint32_t input_index(const ir_use *u)
+{
+  uint32_t i = 0;
+
+  while (u->user->inputs[i] != u) {
+    i++;
+    ASSERT(i < u->user->n_inputs, "a use that is no input of its user");
+  }
+  return i;
+}
+
 /* -- Lists ------------------------------------------------------------------------------------- */
 
 typedef struct items {
@@ -85,51 +117,106 @@ static int by_order(const void *a, const void *b)
   return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static void settle_list(session *s, ir_node *made)
+/* True if n is a change of the list, by its only use there. */
+static bool changes_list(const ir_node *n, const ir_value *list)
 {
-  ir_value *list = made->outputs[0];
-  uint32_t n_uses = 0, n_done = 0;
+  return n->kind == IR_OP && n->n_inputs && ir_node_input(n, 0) == list &&
+         (ir_node_is_op(n, OPN_APPEND) || ir_node_is_op(n, OPN_INSERT) ||
+          ir_node_is_op(n, OPN__SET_ITEM) || ir_node_is_op(n, OPN_POP));
+}
+
+/* Let n, which only reads the list, read the items that it has there; false: it may do more. */
+static bool read_items(items *l, ir_node *n, const ir_value *list)
+{
+  uint32_t at;
+
+  if (n->n_inputs == 2 && ir_node_is_op(n, OPN___GETITEM__) && place_of_item(n, 1, l->n, &at)) {
+    ir_value_replace_all_uses(n->outputs[0], l->v[at]);
+    ir_node_destroy(n);
+    return true;
+  }
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (ir_node_input(n, i) == list && !only_reads(n, i))
+      return false;
+  ir_value *now = pass_put_node(l->s, n, IR_LIST_CONSTRUCT, l->v, l->n, list->type)->outputs[0];
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (ir_node_input(n, i) == list)
+      ir_node_set_input(n, i, now);
+  return true;
+}
+
+/* Return the nodes of the list's block that use it, or contain such, in order, each once. */
+static ir_node **users_of(session *s, const ir_node *made, uint32_t *n)
+{
+  const ir_value *list = made->outputs[0];
+  uint32_t n_uses = 0, kept = 0;
 
   for (const ir_use *u = list->uses; u; u = u->next)
     n_uses++;
-  if (n_uses == 0 || !type_is(list->type, TYPE_LIST))
-    return;
   ir_node **users = session_array(s, ir_node *, n_uses);
   n_uses = 0;
   for (const ir_use *u = list->uses; u; u = u->next)
     users[n_uses++] = ancestor_in(made->block, u->user);
   qsort(users, n_uses, sizeof *users, by_order);
+  for (uint32_t i = 0; i < n_uses; i++)
+    if (kept == 0 || users[kept - 1] != users[i])
+      users[kept++] = users[i];
+  *n = kept;
+  return users;
+}
+
+/* Make the list that is there behind the last change, instead of `made`. */
+static void put_final_list(const items *l, ir_node *made, ir_node *last)
+{
+  ir_value *list = made->outputs[0],
+           *now = pass_put_node(l->s, last, IR_LIST_CONSTRUCT, l->v, l->n, list->type)->outputs[0];
+
+  if (last->n_outputs == 1 && last->outputs[0]->uses)
+    ir_value_replace_all_uses(last->outputs[0], now);
+  ir_node_destroy(last);
+  ir_value_replace_all_uses(list, now);
+  if (list->name) {
+    const char *name = session_strdup(l->s, list->name);
+    ir_value_set_name(l->s, list, NULL);
+    ir_value_set_name(l->s, now, name);
+  }
+  ir_node_destroy(made);
+}
+
+/* Uses before the last change that only read the list get a list of the items at that point. */
+static void settle_list(session *s, ir_node *made)
+{
+  ir_value *list = made->outputs[0];
   items l = {.s = s};
+  ir_node *last = NULL;
+  uint32_t n_users, n_changes = 0;
+
+  if (!list->uses || !type_is(list->type, TYPE_LIST))
+    return;
+  ir_node **users = users_of(s, made, &n_users);
   for (uint32_t i = 0; i < made->n_inputs; i++)
     insert_item(&l, l.n, ir_node_input(made, i));
-  while (n_done < n_uses && users[n_done]->kind == IR_OP && users[n_done]->n_inputs &&
-         ir_node_input(users[n_done], 0) == list &&
-         (n_done + 1 == n_uses || users[n_done + 1] != users[n_done])) {
-    ir_node *n = users[n_done];
+  for (uint32_t i = 0; i < n_users; i++)
+    n_changes += changes_list(users[i], list);
+  for (uint32_t i = 0; i < n_users && n_changes; i++) {
+    ir_node *n = users[i];
+    if (!changes_list(n, list)) {
+      if (n->kind != IR_OP || !read_items(&l, n, list))
+        break;
+      continue;
+    }
     bool returns_list = n->n_outputs == 1 && n->outputs[0]->uses && !ir_node_is_op(n, OPN_POP);
     if (!apply_to_items(&l, n))
       break;
-    n_done++;
+    if (last)
+      ir_node_destroy(last);
+    last = n;
+    n_changes--;
     if (returns_list) /* its users may be before the next change */
       break;
   }
-  if (n_done == 0)
-    return;
-  ir_value *now =
-    pass_put_node(s, users[n_done - 1], IR_LIST_CONSTRUCT, l.v, l.n, list->type)->outputs[0];
-  for (uint32_t i = 0; i < n_done; i++) {
-    ASSERT(i + 1 == n_done || users[i]->order < now->node->order, "a change behind the new list");
-    if (users[i]->n_outputs == 1 && users[i]->outputs[0]->uses)
-      ir_value_replace_all_uses(users[i]->outputs[0], now);
-    ir_node_destroy(users[i]);
-  }
-  ir_value_replace_all_uses(list, now);
-  if (list->name) {
-    const char *name = session_strdup(s, list->name);
-    ir_value_set_name(s, list, NULL);
-    ir_value_set_name(s, now, name);
-  }
-  ir_node_destroy(made);
+  if (last)
+    put_final_list(&l, made, last);
 }
 
 typedef struct found {
@@ -162,23 +249,6 @@ void pass_remove_list_mutation(session *s, ir_graph *g)
 }
 
 /* -- Tensors ----------------------------------------------------------------------------------- */
-
-/* True if argument i is only read and no result shares its memory. */
-static bool only_reads(const ir_node *n, uint32_t i)
-{
-  const schema *sc;
-
-  if (n->kind != IR_OP || n->n_blocks || n->op->effects & (OP_RETURNS_ARG | OP_SIDE_EFFECT) ||
-      n->op->family == FAMILY_VIEW)
-    return false;
-  sc = n->op->schema;
-  if (i >= sc->n_args || sc->args[i].is_write || sc->args[i].elem_write || sc->args[i].alias_before)
-    return false;
-  for (uint32_t k = 0; k < n->n_outputs; k++)
-    if (k >= sc->n_returns || sc->returns[k].alias_before & ALIAS_WILDCARD)
-      return false;
-  return true;
-}
 
 /* True if an operator made it with memory of its own. */
 static bool is_fresh(const ir_value *v)
@@ -263,17 +333,6 @@ static int by_use_order(const void *a, const void *b)
   return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static uint32_t input_index(const ir_use *u)
-{
-  uint32_t i = 0;
-
-  while (u->user->inputs[i] != u) {
-    i++;
-    ASSERT(i < u->user->n_inputs, "a use that is no input of its user");
-  }
-  return i;
-}
-
 /* Return the value of x after the change n; NULL: n is kept. */
 static ir_value *changed(session *s, ir_node *n, ir_value *x)
 {
@@ -292,14 +351,36 @@ static bool is_row_major(const ir_value *v, const ir_facts **f)
   return (*f)->n_dims >= 0 && ir_facts_are_row_major(*f);
 }
 
+/* True if the sizes and strides are known, the same for both, and leave no gaps. */
+static bool same_dense(const ir_facts *a, const ir_facts *b)
+{
+  int64_t n = 1, reach = 1;
+
+  if (!ir_facts_has_sizes(a) || !ir_facts_has_strides(a) || !ir_facts_has_sizes(b) ||
+      !ir_facts_has_strides(b) || a->n_dims != b->n_dims || a->dtype != b->dtype)
+    return false;
+  for (int d = 0; d < a->n_dims; d++) {
+    if (a->sizes[d] != b->sizes[d] || a->strides[d] != b->strides[d] || a->strides[d] < 1 ||
+        a->sizes[d] < 1 || a->sizes[d] > MOST_SIDE || a->strides[d] > MOST_SIDE * MOST_SIDE)
+      return false;
+    n *= a->sizes[d];
+    reach += (a->sizes[d] - 1) * a->strides[d];
+    if (n > MOST_SIDE * MOST_SIDE)
+      return false;
+  }
+  return n == reach;
+}
+
 /* True if the change certainly succeeds, and the functional operator gives the same dtype, sizes
- * and strides: a pointwise one of floats, whose operands are no larger than the tensor. */
+ * and strides: a pointwise one of floats, whose operands are no larger than the tensor, or, if it
+ * is not row-major, lie in memory as it does. */
 static bool is_exact(const ir_node *n)
 {
   const ir_facts *self, *other;
+  const bool rows = is_row_major(ir_node_input(n, 0), &self);
 
   if (n->op->family != FAMILY_POINTWISE || !n->op->base || n->op->variant != VARIANT_INPLACE ||
-      !is_row_major(ir_node_input(n, 0), &self) || self->dtype == DTYPE_NONE ||
+      (!rows && !same_dense(self, self)) || self->dtype == DTYPE_NONE ||
       dtype_class_of(self->dtype) != DTYPE_FLOAT)
     return false;
   for (uint32_t i = 1; i < n->n_inputs; i++) {
@@ -308,6 +389,11 @@ static bool is_exact(const ir_node *n)
     if (type_is(v->type, TYPE_INT) || type_is(v->type, TYPE_FLOAT) || type_is(v->type, TYPE_BOOL) ||
         type_is(v->type, TYPE_NONE))
       continue;
+    if (!rows) {
+      if (!type_is(v->type, TYPE_TENSOR) || !same_dense(self, ir_facts_of(v->type)))
+        return false;
+      continue;
+    }
     if (!type_is(v->type, TYPE_TENSOR) || !is_row_major(v, &other) || !ir_facts_has_sizes(self) ||
         !ir_facts_has_sizes(other) || other->dtype != self->dtype || other->n_dims > self->n_dims)
       return false;
@@ -320,6 +406,25 @@ static bool is_exact(const ir_node *n)
   return true;
 }
 
+/* True if n makes a list that is only read, before the tensor changes again: it may hold the value
+ * that the tensor has when the list is made. */
+static bool is_read_list(const use_list *l, const ir_node *n)
+{
+  if (n->kind != IR_LIST_CONSTRUCT || n->block != l->block || !n->outputs[0]->uses)
+    return false;
+  for (const ir_use *u = n->outputs[0]->uses; u; u = u->next) {
+    const uint64_t until = ancestor_in(l->block, u->user)->order;
+
+    if (!only_reads(u->user, input_index(u)))
+      return false;
+    for (uint32_t i = 0; i < l->n; i++)
+      if (l->v[i].order > n->order && l->v[i].order <= until &&
+          is_change(l->v[i].use->user, l->block) && input_index(l->v[i].use) == 0)
+        return false;
+  }
+  return true;
+}
+
 /* True if every use of the tensor, under all its names, only reads it or is an exact change. */
 static bool all_exact(const use_list *l)
 {
@@ -328,7 +433,7 @@ static bool all_exact(const use_list *l)
     const uint32_t at = input_index(l->v[i].use);
     const bool change = is_change(n, l->block) && at == 0;
 
-    if (change ? !is_exact(n) : !only_reads(n, at))
+    if (change ? !is_exact(n) : !only_reads(n, at) && !is_read_list(l, n))
       return false;
   }
   return true;
@@ -361,7 +466,7 @@ static void settle_tensor(session *s, ir_value *x, bool exact)
       if (is_change(u->user, l.block) && at == 0)
         change = true;
       else
-        held |= !only_reads(u->user, at);
+        held |= !exact && !only_reads(u->user, at); /* all_exact has looked at all uses */
     }
     ir_node *n = l.v[i].use->user;
     ir_value *after = change && !held ? changed(s, n, now) : NULL;

@@ -268,21 +268,26 @@ static void assume_arguments(session *s, ir_graph *g, const specialisation *sp)
 typedef struct phase {
   pass_fn *run;
   bool needs_geometry; /* relies on sizes that stay: not if something changes them in place */
-  bool again; /* only where sizes are unknown that may be known now */
+  bool again; /* only if sizes were unknown before these phases, which may be known now */
 } phase;
 
 /* In order; each keeps results, effects and errors as they are. */
 static const phase phases[] = {
   {.run = pass_constant_propagation_immutable_types},
   {.run = pass_lower_simple_tuples},
+  {.run = pass_remove_dropout}, /* which returns its argument */
   {.run = pass_constant_loop_unrolling},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true},
   {.run = pass_drop_implied_guards, .needs_geometry = true},
   {.run = pass_peephole},
   {.run = pass_constant_propagation_immutable_types},
   {.run = pass_constant_loop_unrolling}, /* loops whose count follows from sizes */
+  {.run = pass_remove_list_mutation, .again = true}, /* sizes and factors in lists */
+  {.run = pass_peephole_list_idioms, .again = true},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
   {.run = pass_peephole, .again = true},
+  {.run = pass_constant_propagation_immutable_types, .again = true},
+  {.run = pass_drop_implied_guards, .needs_geometry = true, .again = true},
   {.run = pass_peephole_list_idioms},
   {.run = pass_remove_exact_mutation, .needs_geometry = true},
   {.run = pass_cse},
@@ -323,9 +328,10 @@ void pass_specialise(session *s, ir_graph *g, specialisation *sp)
   if (sp->base)
     pass_guard_points(s, g, &sp->points);
   g->keeps_errors = true;
+  bool unknown = false;
   for (size_t i = 0; i < COUNT_OF(phases); i++) {
-    if ((phases[i].needs_geometry && r.may.moves_geometry) ||
-        (phases[i].again && !has_unknown_sizes(s, g)))
+    unknown = phases[i].again ? unknown || has_unknown_sizes(s, g) : false;
+    if ((phases[i].needs_geometry && r.may.moves_geometry) || (phases[i].again && !unknown))
       continue;
     phases[i].run(s, g);
     drop_unused(&r);

@@ -4,6 +4,7 @@ on every instruction set and with any number of threads (src/compile/region.h)."
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -164,7 +165,124 @@ class Line(nn.Module):
         return torch.tanh(self.b(functional.relu(self.n(self.a(x)))))
 
 
+class Branches(nn.Module):
+    """Activations in place of what is joined, and checks that raise between the convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = "row"
+        self.a, self.n = nn.Conv2d(6, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32)
+        self.b, self.c = nn.Conv2d(32, 16, 1), nn.Conv2d(32, 24, 3, 1, 1)
+        self.d, self.e = nn.Conv2d(32, 48, 1), nn.Conv2d(88, 32, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.relu(self.n(self.a(x)), inplace=True)
+        b = functional.relu(self.b(x), inplace=True)
+        c = functional.relu(self.c(torch.max_pool2d(x, 3, 1, 1)), inplace=True)
+        if self.mode not in ["batch", "row"]:
+            raise ValueError("no such mode: " + self.mode)
+        d = functional.relu(self.d(x), inplace=True)
+        y = self.e(torch.cat([d, b, c], 1))
+        y += x
+        return (y * 2.0).mean([2, 3])
+
+
+class Pools(nn.Module):
+    """Averages of every kind, and what is repeated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(5, 24, 3, 1, 1), nn.Conv2d(24, 24, 1)
+        self.up = nn.Upsample(scale_factor=2.0)
+        self.size = nn.AdaptiveAvgPool2d((3, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.a(x)
+        y = functional.avg_pool2d(x, 3, 1, 1)
+        y = y + functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
+        z = self.b(functional.avg_pool2d(y, [2, 3], ceil_mode=True))
+        z = z + functional.avg_pool2d(y, [2, 3], ceil_mode=True, divisor_override=5)
+        w = functional.interpolate(z, scale_factor=[4.0, 2.0], mode="nearest")
+        z = self.up(z) * torch.sigmoid(self.b(z.mean([2, 3], keepdim=True)))
+        few = functional.avg_pool2d(z, 5)
+        means = few.mean((-1, -2), keepdim=True) + z.mean([3, 2], keepdim=True)
+        return self.size(torch.relu(z)) * functional.relu(means) + self.size(w) - self.size(z)
+
+
+class Last(nn.Module):
+    """ConvNeXt's blocks: norms and products of channels that are last, in several orders."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.n0 = nn.Conv2d(3, 40, 4, 4), nn.LayerNorm(40)
+        self.d, self.n1 = nn.Conv2d(40, 40, 7, 1, 3, groups=40), nn.LayerNorm(40)
+        self.a, self.b = nn.Linear(40, 72), nn.Linear(72, 40, bias=False)
+        self.scale = nn.Parameter(torch.rand(40, 1, 1))
+        self.n2 = nn.LayerNorm(40, elementwise_affine=False)
+        self.down = nn.Conv2d(40, 80, 2, 2)
+        self.n3, self.e = nn.LayerNorm(80, bias=False), nn.Conv2d(80, 80, 3, 1, 1, groups=80)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        x = self.n0(self.stem(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        y = self.n1(self.d(x).permute(0, 2, 3, -1 + 2))
+        y = self.b(functional.gelu(self.a(y))).permute(0, -1, 1, 2)
+        x = self.scale * y + x
+        y = self.n2(x.permute(0, 2, 3, 1)) * self.scale.flatten() - 0.5
+        y = self.down(y.permute(0, 3, 1, 2))
+        z = self.n3(y.permute(0, 2, 3, 1))
+        return self.e(z.permute(0, 3, 1, 2) + y), functional.relu(z), x * 2.0
+
+
+class Grouped(nn.Module):
+    """Groups of few channels, of whole blocks, and channel by channel without a kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.n = nn.Conv2d(5, 72, 3, 2, 1, bias=False), nn.BatchNorm2d(72)
+        self.g2 = nn.Conv2d(72, 72, 3, 1, 1, groups=36, bias=False)
+        self.g4 = nn.Conv2d(72, 72, (3, 2), (1, 2), 2, dilation=2, groups=18)
+        self.g8 = nn.Conv2d(72, 72, 3, 1, 1, groups=9, bias=False)
+        self.one = nn.Conv2d(72, 72, 1, groups=72, bias=False)
+        self.two = nn.Conv2d(72, 72, 1, 2, groups=72)
+        self.p = nn.Conv2d(72, 96, 1)
+        self.g32 = nn.Conv2d(96, 144, 3, 1, 1, groups=3, bias=False)
+        self.g48 = nn.Conv2d(144, 48, 1, groups=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.relu(self.n(self.a(x)))
+        x = functional.relu(self.n(self.g2(x)))
+        x = self.g8(functional.silu(self.g4(x))) * 1e-20 + self.one(x[:, :, :1, :1].abs())
+        x = self.one(x) * 1e20
+        x = functional.relu6(self.n(self.two(x)))
+        return self.g48(functional.relu(self.g32(self.p(x))))
+
+
+class Shifted(nn.Module):
+    """Channels joined and sliced at any of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(9, 27, 3, 1, 1), nn.Conv2d(27, 10, 1)
+        self.c, self.d = nn.Conv2d(58, 38, 3, 1, 1), nn.Conv2d(20, 37, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = functional.relu(self.a(x))
+        b = torch.sigmoid(self.b(a))
+        c = self.c(functional.relu(torch.cat([b, a, b[:, :, :], b, a[:, 5:6]], 1)))
+        y = torch.tanh(c[:, 3:23, :, :]) + c[:, -20:]
+        return torch.cat([self.d(y), b[:, 1:], y[:, 16:]], 1) * 0.5
+
+
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "shifted": (Shifted, (1, 9, 11, 30)),
+    "shifted, 2 images": (Shifted, (2, 9, 11, 12)),
+    "grouped": (Grouped, (2, 5, 41, 30)),
+    "grouped, 14 x 14": (Grouped, (1, 5, 28, 28)),
+    "last": (Last, (2, 3, 41, 67)),
+    "last, 16 x 16": (Last, (1, 3, 64, 64)),
+    "pools": (Pools, (2, 5, 17, 22)),
+    "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
+    "branches": (Branches, (2, 6, 19, 23)),
     "residual": (Residual, (2, 3, 61, 67)),
     "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
     "mobile": (Mobile, (1, 5, 47, 60)),
@@ -335,7 +453,7 @@ def test_other_arguments(tmp_path: pathlib.Path) -> None:
                 torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line"])
+@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line", "pools"])
 def test_any_number_of_images(name: str, tmp_path: pathlib.Path) -> None:
     """The second batch widens the plan; its regions take any number of images."""
     net, x = network(name)
@@ -373,6 +491,45 @@ def test_images_of_several_batches(tmp_path: pathlib.Path) -> None:
         x, y = torch.randn(n, 3, 9, 9), torch.randn(m, 8, 7, 7)
         for _ in range(2):
             assert same(ours(x, y), plain(x, y)), (n, m)
+
+
+@pytest.mark.parametrize("name", ["branches", "pools", "shifted", "shifted, 2 images"])
+def test_a_network_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    net, x = network(name)
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    sizes = ",".join(str(n) for n in x.shape)
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    main = out.stdout.split("\nwith ")[0]
+    assert main.count("rushlight::region") == 1, main
+    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
+
+
+def test_a_list_that_changes_later_is_left(tmp_path: pathlib.Path) -> None:
+    """What a list holds is the tensor: a change behind the list is seen through it."""
+
+    class Late(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Conv2d(3, 16, 3), nn.Conv2d(32, 8, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.a(x)
+            parts = [y, y.neg()]
+            y.relu_()
+            return self.b(torch.cat(parts, 1))
+
+    torch.manual_seed(3)
+    path, x = tmp_path / "net.pt", torch.randn(2, 3, 9, 9)
+    net = Late().eval()
+    torch.jit.script(net).save(str(path))
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    for _ in range(4):
+        assert same(ours(x), plain(x))
+    torch.testing.assert_close(ours(x), net(x), rtol=1e-4, atol=1e-4)
 
 
 def test_it_is_seen(command: str, tmp_path: pathlib.Path) -> None:

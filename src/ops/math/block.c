@@ -17,6 +17,8 @@
 #define AFTER_TILES 4
 /* Pixels of a block that other steps write before `after` reads them: 16 KB. */
 #define TASK_PIXELS 256
+/* Pixels of all channels that are normalised together: they stay in L1 for three passes. */
+#define LAYER_PIXELS 16
 
 /* -- The border -------------------------------------------------------------------------------- */
 
@@ -73,6 +75,7 @@ typedef struct job {
   int64_t n_k, piece;
   int64_t h, w; /* of the output; flat runs are one row */
   int64_t n_tiles, per_row, n_runs, n_panels;
+  int64_t out_ch, per_group; /* output channels and panels of a group */
   int64_t unit, n_units; /* panels of a task: whole blocks */
   int64_t n_chunks, chunk; /* other steps: of rows */
   int64_t c_rs, a_mid, c_mid; /* mid: of a tile's row 7 */
@@ -83,7 +86,7 @@ typedef struct job {
 void block_offsets(const block_step *s, int64_t *k_off)
 {
   const block_place *p = &s->in;
-  for (int64_t ch = 0; ch < p->n_ch; ch++)
+  for (int64_t ch = 0; ch < p->n_ch / s->groups; ch++)
     for (int64_t y = 0; y < s->kernel[0]; y++)
       for (int64_t x = 0; x < s->kernel[1]; x++)
         *k_off++ = ch / p->lanes * block_floats(p) + ch % p->lanes +
@@ -130,22 +133,39 @@ typedef struct tile_run { /* what a task computes */
   float *sums; /* of pieces, as they are made */
 } tile_run;
 
+/* Return a panel's first output channel. */
+static int64_t channel_of(const job *j, int64_t panel)
+{
+  return panel / j->per_group * j->out_ch + panel % j->per_group * j->kr->nr;
+}
+
+/* Return the end of a group's output channels: of one group, whole blocks. */
+static int64_t block_channels(const block_step *s, int64_t group)
+{
+  return s->groups == 1 ? block_count(&s->out) * BLOCK_LANES
+                        : (group + 1) * (s->out.n_ch / s->groups);
+}
+
 /* Add the terms from k0 on, a piece of them, to tile i of a panel. */
 static void run_tile(const job *j, const tile_run *run, int64_t panel, int64_t i, int64_t k0)
 {
   const block_step *s = j->s;
-  const int64_t nr = j->kr->nr, vl = j->kr->vl, ch = panel * nr, block = block_floats(&s->out);
+  const int64_t nr = j->kr->nr, vl = j->kr->vl, ch = channel_of(j, panel),
+                block = block_floats(&s->out), group = panel / j->per_group,
+                in_blocks = s->in.n_ch / s->groups / s->in.lanes;
+  const gemm_packed weight = gemm_packed_item(s->weight, group);
   const tile_place *at = &run->tiles[i];
   float *mine = run->sums + i * j->kr->mr * nr;
   gemm_tile t = {.k = i64_min(j->piece, j->n_k - k0),
-                 .a = s->from + at->from,
+                 .a = s->from + at->from + group * in_blocks * block_floats(&s->in),
                  .a_rs = s->stride[1] * s->in.lanes,
                  .a_mid = j->a_mid,
                  .a_off = s->k_off + k0,
-                 .b = (const float *)s->weight->data + (panel * j->n_k + k0) * nr,
+                 .b = (const float *)weight.data +
+                      (panel % j->per_group * j->n_k + k0) * nr,
                  .b_ks = nr,
                  .rows = at->rows,
-                 .cols = (int)i64_min(nr, block_count(&s->out) * BLOCK_LANES - ch),
+                 .cols = (int)i64_min(nr, block_channels(s, group) - ch),
                  .c = mine,
                  .c1 = mine + vl,
                  .c_rs = nr,
@@ -171,10 +191,10 @@ static void run_tile(const job *j, const tile_run *run, int64_t panel, int64_t i
 /* Finish tiles [i0, i1) of the run's blocks. */
 static void after_tiles(const job *j, const tile_run *run, int64_t i0, int64_t i1)
 {
-  const int64_t nr = j->kr->nr,
-                end = i64_min((run->p1 * nr + BLOCK_LANES - 1) / BLOCK_LANES,
-                              block_count(&j->s->out));
-  for (int64_t b = run->p0 * nr / BLOCK_LANES; b < end; b++)
+  const int64_t last = channel_of(j, run->p1 - 1),
+                rest = (last / j->out_ch + 1) * j->out_ch - last,
+                end = (last + i64_min(j->kr->nr, rest) + BLOCK_LANES - 1) / BLOCK_LANES;
+  for (int64_t b = channel_of(j, run->p0) / BLOCK_LANES; b < end; b++)
     after_pixels(j->s, run->image, b, run->tiles[i0].first, run->tiles[i1].first);
 }
 
@@ -224,7 +244,7 @@ static void conv_tasks(void *arg, int64_t begin, int64_t end)
 static rush_status run_conv(job *j)
 {
   const block_step *s = j->s;
-  j->n_k = s->in.n_ch * s->kernel[0] * s->kernel[1];
+  j->n_k = s->in.n_ch / s->groups * s->kernel[0] * s->kernel[1];
   j->piece = gemm_k_piece(j->n_k);
   const bool one_run = s->flat && !s->spread[0] && block_is_flat(&s->in) && s->kernel[0] == 1 &&
                        s->kernel[1] == 1 && s->stride[0] == 1 && s->stride[1] == 1 &&
@@ -239,7 +259,9 @@ static rush_status run_conv(job *j)
   j->per_row = (j->w + j->kr->mr - 1) / j->kr->mr;
   j->n_tiles = j->pairs ? (j->h + 1) / 2 : j->h * j->per_row;
   j->n_runs = (j->n_tiles + TASK_TILES - 1) / TASK_TILES;
-  j->n_panels = (s->out.n_ch + j->kr->nr - 1) / j->kr->nr;
+  j->out_ch = s->out.n_ch / s->groups;
+  j->per_group = (j->out_ch + j->kr->nr - 1) / j->kr->nr;
+  j->n_panels = s->groups * j->per_group;
   j->unit = i64_max(1, BLOCK_LANES / j->kr->nr);
   j->n_units = (j->n_panels + j->unit - 1) / j->unit;
   const int64_t macs = i64_max(1, j->h * j->w / j->n_runs * j->n_k * j->kr->nr * j->unit);
@@ -264,12 +286,15 @@ static void copy_rows(const job *j, int64_t image, int64_t block, int64_t y0, in
   const block_step *s = j->s;
   const bool enters = s->kind == BLOCK_ENTER;
   const block_place *p = enters ? &s->out : &s->in;
-  const int64_t ch = block * p->lanes, planes = (image * p->n_ch + ch) * p->h * p->w;
+  const int64_t ch = block * p->lanes, n_pixels = p->h * p->w,
+                first = s->repeats ? 0 : image * p->n_ch * n_pixels,
+                planes = first + ch * (s->interleaved ? 1 : n_pixels);
   const int64_t at = block_at(p, image, block, 0, 0);
   const block_copy c = {.place = p,
                         .n_ch = i64_min(p->lanes, p->n_ch - ch),
                         .y0 = y0,
                         .y1 = y1,
+                        .pixel = s->interleaved ? p->n_ch : 0,
                         .planes = enters ? (float *)(uintptr_t)(s->from + planes) : s->to + planes,
                         .block = enters ? s->to + at : (float *)(uintptr_t)(s->from + at)};
   if (enters)
@@ -281,39 +306,67 @@ static void copy_rows(const job *j, int64_t image, int64_t block, int64_t y0, in
 static void copy_blocks(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
+  const int64_t from = (s->from_ch - s->to_ch) / BLOCK_LANES + block;
+  if (s->from_ch % BLOCK_LANES != 0 || s->to_ch % BLOCK_LANES != 0) {
+    const block_rows r = {.s = s,
+                          .in = s->from + block_at(&s->in, image, 0, 0, 0),
+                          .out = s->to + block_at(&s->out, image, 0, 0, 0),
+                          .y0 = y0,
+                          .y1 = y1};
+    ISA_PICK(block_shift, j->level)(&r, block);
+    return;
+  }
   for (int64_t y = y0; y < y1; y++)
-    memcpy(s->to + block_at(&s->out, image, s->first + block, y, 0),
-           s->from + block_at(&s->in, image, block, y, 0),
+    memcpy(s->to + block_at(&s->out, image, block, y, 0),
+           s->from + block_at(&s->in, image, from, y, 0),
            (size_t)(s->in.w * BLOCK_LANES) * sizeof *s->to);
 }
 
 static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
-  const int64_t ch = block * BLOCK_LANES;
+  const int64_t ch = block * BLOCK_LANES, n_taps = s->width * s->kernel[0] * s->kernel[1];
   const block_rows r = {.s = s,
                         .in = s->from + block_at(&s->in, image, block, 0, 0),
                         .out = s->to + block_at(&s->out, image, block, 0, 0),
                         .y0 = y0,
                         .y1 = y1,
-                        .taps = s->taps ? s->taps + ch * s->kernel[0] * s->kernel[1] : NULL,
+                        .taps = s->taps ? s->taps + ch * n_taps : NULL,
                         .bias = s->bias ? s->bias + ch : NULL,
                         .scale = s->scale ? s->scale + ch : NULL,
                         .shift = s->scale ? s->shift + ch : NULL};
-  if (s->kind == BLOCK_DEPTHWISE)
-    ISA_PICK(block_depthwise, j->level)(&r);
-  else if (s->kind == BLOCK_MAX)
-    ISA_PICK(block_max, j->level)(&r);
-  else if (s->kind == BLOCK_SCALE)
-    ISA_PICK(block_scale, j->level)(&r);
-  else if (s->kind == BLOCK_AVERAGE)
-    ISA_PICK(block_average, j->level)(&r);
+  switch (s->kind) {
+  case BLOCK_DEPTHWISE:
+    if (s->width == 1 && s->bias)
+      ISA_PICK(block_depthwise, j->level)(&r);
+    else
+      ISA_PICK(block_grouped, j->level)(&r);
+    break;
+  case BLOCK_MAX: ISA_PICK(block_max, j->level)(&r); break;
+  case BLOCK_AVERAGE: ISA_PICK(block_average, j->level)(&r); break;
+  case BLOCK_MEAN: ISA_PICK(block_mean, j->level)(&r); break;
+  case BLOCK_WINDOWS: ISA_PICK(block_windows, j->level)(&r); break;
+  case BLOCK_NEAREST: ISA_PICK(block_nearest, j->level)(&r); break;
+  case BLOCK_SCALE: ISA_PICK(block_scale, j->level)(&r); break;
+  case BLOCK_CONV: case BLOCK_LAYER: case BLOCK_COPY: case BLOCK_NOTHING: case BLOCK_ENTER:
+  case BLOCK_LEAVE:
+    break;
+  }
 }
 
 /* Return the image whose blocks and rows are tasks. */
 static const block_place *places_by(const block_step *s)
 {
-  return s->kind == BLOCK_LEAVE || s->kind == BLOCK_COPY ? &s->in : &s->out;
+  return s->kind == BLOCK_LEAVE ? &s->in : &s->out;
+}
+
+/* Return the number of blocks that are written, or read to leave; *first: the first one. */
+static int64_t blocks_of(const block_step *s, int64_t *first)
+{
+  *first = s->kind == BLOCK_COPY ? s->to_ch / BLOCK_LANES : 0;
+  return s->kind == BLOCK_COPY
+           ? (s->to_ch + s->n_copied + BLOCK_LANES - 1) / BLOCK_LANES - *first
+           : block_count(places_by(s));
 }
 
 /* Tasks are (image, block, chunk of rows), chunks fastest. */
@@ -323,10 +376,12 @@ static void block_tasks(void *arg, int64_t begin, int64_t end)
   const block_step *s = j->s;
   const bool copies = s->kind == BLOCK_ENTER || s->kind == BLOCK_LEAVE;
   const block_place *p = places_by(s);
-  const int64_t n_blocks = block_count(p);
+  int64_t first;
+  const int64_t n_blocks = blocks_of(s, &first);
   for (int64_t i = begin; i < end; i++) {
     const int64_t y0 = i % j->n_chunks * j->chunk, y1 = i64_min(y0 + j->chunk, p->h);
-    const int64_t block = i / j->n_chunks % n_blocks, image = i / j->n_chunks / n_blocks;
+    const int64_t block = first + i / j->n_chunks % n_blocks,
+                  image = i / j->n_chunks / n_blocks;
     if (copies)
       copy_rows(j, image, block, y0, y1);
     else if (s->kind == BLOCK_COPY)
@@ -334,7 +389,22 @@ static void block_tasks(void *arg, int64_t begin, int64_t end)
     else if (s->kind != BLOCK_NOTHING)
       compute_rows(j, image, block, y0, y1);
     if (s->kind != BLOCK_LEAVE)
-      after_pixels(s, image, s->first + block, y0 * p->w, y1 * p->w);
+      after_pixels(s, image, block, y0 * p->w, y1 * p->w);
+  }
+}
+
+/* Return the pixels that one pixel of the output is made of. */
+static int64_t terms_of(const block_step *s)
+{
+  switch (s->kind) {
+  case BLOCK_DEPTHWISE:
+    return s->kernel[0] * s->kernel[1] * s->width;
+  case BLOCK_MAX: case BLOCK_WINDOWS:
+    return s->kernel[0] * s->kernel[1];
+  case BLOCK_AVERAGE: case BLOCK_MEAN:
+    return s->in.h * s->in.w / (s->out.h * s->out.w) + 1;
+  default:
+    return 1;
   }
 }
 
@@ -342,15 +412,44 @@ static rush_status run_blocks(job *j)
 {
   const block_step *s = j->s;
   const block_place *p = places_by(s);
-  const int64_t taps = s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_MAX
-                         ? s->kernel[0] * s->kernel[1]
-                       : s->kind == BLOCK_AVERAGE ? s->in.h * s->in.w
-                                                  : 1;
+  int64_t first;
   j->chunk = i64_max(1, i64_min(p->h, TASK_PIXELS / p->w));
   j->n_chunks = (p->h + j->chunk - 1) / j->chunk;
-  const int64_t work = i64_max(1, j->chunk * p->w * (taps + 4)); /* vectors */
-  return parallel_for(j->cx, s->batch * block_count(p) * j->n_chunks, i64_max(1, 16384 / work),
-                      block_tasks, j);
+  const int64_t work = i64_max(1, j->chunk * p->w * (terms_of(s) + 4)); /* vectors */
+  return parallel_for(j->cx, s->batch * blocks_of(s, &first) * j->n_chunks,
+                      i64_max(1, 16384 / work), block_tasks, j);
+}
+
+/* -- Pixels over all blocks -------------------------------------------------------------------- */
+
+/* Tasks are (image, run of pixels of a row). */
+static void layer_tasks(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const block_step *s = j->s;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t image = i / (j->h * j->per_row), row = i / j->per_row % j->h,
+                  x = j->w * (i % j->per_row) / j->per_row,
+                  n = j->w * (i % j->per_row + 1) / j->per_row - x;
+    const block_pixels p = {.s = s,
+                            .in = s->from + block_at(&s->in, image, 0, row, x),
+                            .out = s->to + block_at(&s->out, image, 0, row, x),
+                            .n = n};
+    ISA_PICK(block_layer, j->level)(&p);
+    for (int64_t b = 0; b < block_count(&s->out); b++)
+      after_pixels(s, image, b, row * s->out.w + x, row * s->out.w + x + n);
+  }
+}
+
+static rush_status run_layer(job *j)
+{
+  const block_place *p = &j->s->out;
+  const bool one_run = j->s->flat && block_is_flat(&j->s->in);
+  j->h = one_run ? 1 : p->h;
+  j->w = one_run ? p->h * p->w : p->w;
+  j->per_row = (j->w + LAYER_PIXELS - 1) / LAYER_PIXELS;
+  return parallel_for(j->cx, j->s->batch * j->h * j->per_row,
+                      i64_max(1, 65536 / (LAYER_PIXELS * p->n_ch)), layer_tasks, j);
 }
 
 rush_status block_run(call_ctx *cx, const block_step *s)
@@ -359,6 +458,8 @@ rush_status block_run(call_ctx *cx, const block_step *s)
            .cx = cx,
            .level = cpu_choose(context_get_options(cx->ctx)->cpu),
            .kr = gemm_kernels_of(cx->ctx, RUSH_FLOAT32, CHAIN_NONE)};
-  TRY(s->kind == BLOCK_CONV ? run_conv(&j) : run_blocks(&j));
+  TRY(s->kind == BLOCK_CONV    ? run_conv(&j)
+      : s->kind == BLOCK_LAYER ? run_layer(&j)
+                               : run_blocks(&j));
   return j.failed ? call_nomem(cx) : RUSH_OK;
 }

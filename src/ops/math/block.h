@@ -56,13 +56,17 @@ typedef void block_after(void *user, int64_t image, int64_t block, int64_t y, in
 
 typedef enum block_kind {
   BLOCK_CONV,      /* all channels of the input for each of the output; input lanes 16 or 1 */
-  BLOCK_DEPTHWISE, /* channel by channel */
+  BLOCK_DEPTHWISE, /* channel by channel, or groups of few: those that a vector can gather */
   BLOCK_MAX,       /* pooling; a NaN wins */
-  BLOCK_AVERAGE,   /* of each channel's pixels, as adaptive_avg_pool2d adds them */
+  BLOCK_AVERAGE,   /* of boxes that cover each channel, as adaptive_avg_pool2d adds them */
+  BLOCK_MEAN,      /* of each channel, as mean adds its pixels */
+  BLOCK_WINDOWS,   /* average pooling */
+  BLOCK_NEAREST,   /* each pixel repeated out / in times */
   BLOCK_SCALE,     /* * scale + shift only */
-  BLOCK_COPY,      /* blocks to blocks, from block `first` of the output on */
+  BLOCK_LAYER,     /* a layer norm over the channels of each pixel */
+  BLOCK_COPY,      /* n_copied channels from from_ch on to to_ch and on */
   BLOCK_NOTHING,   /* only `after` */
-  BLOCK_ENTER,     /* from contiguous [image][channel][row][column] */
+  BLOCK_ENTER,     /* from contiguous [image][channel][row][column], or as block_step says */
   BLOCK_LEAVE      /* to that */
 } block_kind;
 
@@ -71,12 +75,19 @@ typedef struct block_step {
   block_kind kind;
   int64_t batch;
   int64_t kernel[2], stride[2], pad[2], dilation[2]; /* h, w */
+  int64_t groups; /* CONV: of whole blocks, in and out */
+  int64_t width;  /* DEPTHWISE: channels of a group, 1, 2, 4 or 8, in and out */
   block_place in, out;
   const float *from;
   float *to;
-  int64_t first; /* COPY */
-  /* CONV: B of the product (k = in channels x taps, n = out channels), packed; the positions of its
-   * terms (block_offsets).  DEPTHWISE: [block][tap][16]. */
+  int64_t from_ch, to_ch, n_copied; /* COPY; behind the output's last channel are zeros */
+  bool interleaved; /* ENTER, LEAVE: from or to [image][row][column][channel] */
+  bool repeats;     /* ENTER: from one image for all */
+  double eps;       /* LAYER, whose weight is `scale` and bias `shift`, each or NULL */
+  int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
+  bool count_pad;  /* with its padding */
+  /* CONV: B of the product (k = in channels x taps, n = out channels, of each group), packed; the
+   * positions of its terms (block_offsets).  DEPTHWISE: [block][channel of a group, tap][16]. */
   const gemm_packed *weight;
   const int64_t *k_off;
   const float *taps;

@@ -15,8 +15,14 @@ typedef struct block_rows {
 } block_rows;
 
 ISA_DECLARE(void, block_depthwise, (const block_rows *r));
+ISA_DECLARE(void, block_grouped, (const block_rows *r)); /* any width, and without bias */
 ISA_DECLARE(void, block_max, (const block_rows *r));
 ISA_DECLARE(void, block_average, (const block_rows *r));
+ISA_DECLARE(void, block_mean, (const block_rows *r));
+ISA_DECLARE(void, block_windows, (const block_rows *r));
+ISA_DECLARE(void, block_nearest, (const block_rows *r));
+/* Copy channels to one block, `block`, of the output; in, out: block 0's pixel (0, 0). */
+ISA_DECLARE(void, block_shift, (const block_rows *r, int64_t block));
 ISA_DECLARE(void, block_scale, (const block_rows *r));
 
 /* Copy rows [y0, y1) of n_ch <= 16 planes, h * w apart, to a block, or back.  Lanes that are no
@@ -24,9 +30,19 @@ ISA_DECLARE(void, block_scale, (const block_rows *r));
 typedef struct block_copy {
   const block_place *place;
   int64_t n_ch, y0, y1;
+  int64_t pixel; /* 0: planes; else the pixels of all channels are so far apart */
   float *planes, *block; /* block: its pixel (0, 0) */
 } block_copy;
 ISA_DECLARE(void, block_enter, (const block_copy *c));
 ISA_DECLARE(void, block_leave, (const block_copy *c));
+
+/* Normalise n neighbouring pixels; in, out: the first one in block 0. */
+typedef struct block_pixels {
+  const block_step *s;
+  const float *in;
+  float *out;
+  int64_t n;
+} block_pixels;
+ISA_DECLARE(void, block_layer, (const block_pixels *p));
 
 #endif

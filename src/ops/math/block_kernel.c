@@ -4,6 +4,7 @@
  * computed together, so that a row's weights are loaded once and sums do not wait for each other.
  * Each sum is one chain over the kernel's rows and columns, as in conv_kernel.c. */
 #include "ops/math/block_int.h"
+#include "ops/math/pool.h"
 
 #include <math.h>
 #include <string.h>
@@ -84,6 +85,26 @@ INLINE vec larger(vec x, vec best)
 
 /* -- Depthwise --------------------------------------------------------------------------------- */
 
+/* Add the bias, apply what follows, and store N pixels. */
+INLINE void finish_pixels(const block_rows *r, vec *acc, float *out, int lane, const int N)
+{
+  if (r->bias) {
+    const vec bias = load(r->bias + lane);
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] += bias;
+  }
+  if (r->scale) {
+    const vec scale = load(r->scale + lane), shift = load(r->shift + lane);
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] = acc[i] * scale + shift;
+  }
+  if (r->s->clamps)
+    UNROLL for (int i = 0; i < N; i++)
+      acc[i] = clamped(acc[i], r->s->lo, r->s->hi);
+  UNROLL for (int i = 0; i < N; i++)
+    store(out + i * BLOCK_LANES, acc[i]);
+}
+
 /* Compute N pixels of a row.  K > 0: the kernel's columns, without dilation; S: the stride. */
 INLINE void depth_pixels(const block_rows *r, const float *in, float *out, int lane, const int N,
                          const int K, const int S)
@@ -112,19 +133,7 @@ INLINE void depth_pixels(const block_rows *r, const float *in, float *out, int l
         acc[i] = fma_of(wk, load(in + k * col + i * step), acc[i]);
     }
   }
-  const vec bias = load(r->bias + lane);
-  UNROLL for (int i = 0; i < N; i++)
-    acc[i] += bias;
-  if (r->scale) {
-    const vec scale = load(r->scale + lane), shift = load(r->shift + lane);
-    UNROLL for (int i = 0; i < N; i++)
-      acc[i] = acc[i] * scale + shift;
-  }
-  if (s->clamps)
-    UNROLL for (int i = 0; i < N; i++)
-      acc[i] = clamped(acc[i], s->lo, s->hi);
-  UNROLL for (int i = 0; i < N; i++)
-    store(out + i * BLOCK_LANES, acc[i]);
+  finish_pixels(r, acc, out, lane, N);
 }
 
 INLINE void depth_rows(const block_rows *r, const int K, const int S)
@@ -171,6 +180,73 @@ void ISA_NAME(block_depthwise)(const block_rows *r)
     depth_rows(r, 0, 0);
 }
 
+/* -- Groups of few channels -------------------------------------------------------------------- */
+
+/* Load, for each lane from `lane` on, channel `at` of the lane's group; width: 1, 2, 4 or 8. */
+INLINE vec load_grouped(const float *in, int lane, int width, const int *from)
+{
+#if ISA_LEVEL >= ISA_AVX512
+  (void)lane;
+  (void)width;
+  return (vec)_mm512_permutexvar_ps(_mm512_loadu_si512(from), _mm512_loadu_ps(in));
+#elif ISA_LEVEL >= ISA_AVX2
+  (void)width; /* a group does not cross a vector */
+  return (vec)_mm256_permutevar8x32_ps(_mm256_loadu_ps(in + lane),
+                                       _mm256_loadu_si256((const __m256i *)(const void *)from));
+#else
+  vec v;
+  (void)width;
+  (void)lane;
+  for (int i = 0; i < VL; i++)
+    v[i] = in[from[i]];
+  return v;
+#endif
+}
+
+/* Compute N pixels: one chain over (channel of the group, row, column) for each lane. */
+INLINE void grouped_pixels(const block_rows *r, const float *in, float *out, int lane, const int N)
+{
+  const block_step *s = r->s;
+  const int64_t row = s->dilation[0] * s->in.cols * BLOCK_LANES,
+                col = s->dilation[1] * BLOCK_LANES, step = s->stride[1] * BLOCK_LANES;
+  const int width = (int)s->width;
+  const float *w = r->taps + lane;
+  vec acc[8] = {{0}};
+  for (int at = 0; at < width; at++) {
+    int from[VL];
+    for (int i = 0; i < VL; i++) /* AVX2 counts from the vector's first lane */
+      from[i] = (lane + i) / width * width + at - (ISA_LEVEL == ISA_AVX2 ? lane : 0);
+    for (int64_t y = 0; y < s->kernel[0]; y++)
+      for (int64_t k = 0; k < s->kernel[1]; k++, w += BLOCK_LANES) {
+        const vec wk = load(w);
+        UNROLL for (int i = 0; i < N; i++)
+          acc[i] = fma_of(wk, load_grouped(in + y * row + k * col + i * step, lane, width, from),
+                          acc[i]);
+      }
+  }
+  finish_pixels(r, acc, out, lane, N);
+}
+
+void ISA_NAME(block_grouped)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  const int64_t w = s->out.w, step = s->stride[1] * BLOCK_LANES;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const float *row = r->in + ((y * s->stride[0] - s->pad[0]) * s->in.cols - s->pad[1]) *
+                                 BLOCK_LANES;
+    float *to = r->out + y * s->out.cols * BLOCK_LANES;
+    for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+      int64_t x = 0;
+#if ISA_LEVEL > ISA_PORTABLE
+      for (; x + 7 <= w; x += 7)
+        grouped_pixels(r, row + x * step, to + x * BLOCK_LANES + lane, lane, 7);
+#endif
+      for (; x < w; x++)
+        grouped_pixels(r, row + x * step, to + x * BLOCK_LANES + lane, lane, 1);
+    }
+  }
+}
+
 /* -- Pooling and scaling ----------------------------------------------------------------------- */
 
 /* Return the first element of a window at or after the start of the image, and the end of those
@@ -208,20 +284,99 @@ void ISA_NAME(block_max)(const block_rows *r)
   }
 }
 
-/* Pixel i is added to sum i % 16, then the sums are added in a tree (pool_kernel.inc). */
-void ISA_NAME(block_average)(const block_rows *r)
+/* Add pixel i of the image to sum i % n_sums; return the sums, added in a tree. */
+INLINE vec sum_in_lanes(const block_rows *r, int lane, const int n_sums)
 {
   const block_place *p = &r->s->in;
-  for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
-    vec sums[16] = {{0}};
-    int64_t i = 0;
-    for (int64_t y = 0; y < p->h; y++)
-      for (int64_t x = 0; x < p->w; x++, i++)
-        sums[i % 16] += load(r->in + (y * p->cols + x) * BLOCK_LANES + lane);
-    for (int n = 8; n > 0; n /= 2)
-      for (int l = 0; l < n; l++)
-        sums[l] += sums[l + n];
-    store(r->out + lane, sums[0] / (float)(p->h * p->w));
+  vec sums[64] = {{0}};
+  int64_t i = 0;
+  for (int64_t y = 0; y < p->h; y++)
+    for (int64_t x = 0; x < p->w; x++, i++)
+      sums[i % n_sums] += load(r->in + (y * p->cols + x) * BLOCK_LANES + lane);
+  for (int n = n_sums / 2; n > 0; n /= 2)
+    for (int l = 0; l < n; l++)
+      sums[l] += sums[l + n];
+  return sums[0];
+}
+
+/* Add rows [y0, y1) of columns [x0, x1) in order. */
+INLINE vec sum_box(const block_rows *r, int lane, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
+{
+  vec sum = {0};
+  for (int64_t y = y0; y < y1; y++)
+    for (int64_t x = x0; x < x1; x++)
+      sum += load(r->in + (y * r->s->in.cols + x) * BLOCK_LANES + lane);
+  return sum;
+}
+
+/* Whole images are added in 16 lanes, other boxes in order (pool_kernel.inc). */
+void ISA_NAME(block_average)(const block_rows *r)
+{
+  const block_place *p = &r->s->in, *q = &r->s->out;
+  for (int64_t y = r->y0; y < r->y1; y++)
+    for (int64_t x = 0; x < q->w; x++) {
+      const int64_t y0 = pool_start(y, q->h, p->h), y1 = pool_end(y, q->h, p->h),
+                    x0 = pool_start(x, q->w, p->w), x1 = pool_end(x, q->w, p->w);
+      for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+        const vec sum = y1 - y0 == p->h && x1 - x0 == p->w ? sum_in_lanes(r, lane, 16)
+                                                           : sum_box(r, lane, y0, y1, x0, x1);
+        store(r->out + (y * q->cols + x) * BLOCK_LANES + lane,
+              sum / (float)((y1 - y0) * (x1 - x0)));
+      }
+    }
+}
+
+/* Few pixels are added in order, more in 64 lanes (reduce_kernel.inc). */
+void ISA_NAME(block_mean)(const block_rows *r)
+{
+  const block_place *p = &r->s->in;
+  const int64_t n = p->h * p->w;
+  for (int lane = 0; lane < BLOCK_LANES; lane += VL)
+    store(r->out + lane, (n < 16 ? sum_box(r, lane, 0, p->h, 0, p->w)
+                                 : sum_in_lanes(r, lane, 64)) / (float)n);
+}
+
+typedef struct window_part { /* of a window along one dimension */
+  int64_t begin, end; /* inside the image */
+  int64_t n_padded;   /* elements, with padding */
+} window_part;
+
+static window_part part_of(const block_step *s, int d, int64_t o, int64_t size)
+{
+  const int64_t start = o * s->stride[d] - s->pad[d], reach = start + s->kernel[d],
+                end = reach < size + s->pad[d] ? reach : size + s->pad[d];
+  return (window_part){start > 0 ? start : 0, end < size ? end : size, end - start};
+}
+
+void ISA_NAME(block_windows)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const window_part rows = part_of(s, 0, y, s->in.h);
+    for (int64_t x = 0; x < s->out.w; x++) {
+      const window_part cols = part_of(s, 1, x, s->in.w);
+      const bool is_empty = rows.begin >= rows.end || cols.begin >= cols.end;
+      const int64_t n = s->divisor     ? s->divisor
+                        : s->count_pad ? rows.n_padded * cols.n_padded
+                                       : (rows.end - rows.begin) * (cols.end - cols.begin);
+      for (int lane = 0; lane < BLOCK_LANES; lane += VL)
+        store(r->out + (y * s->out.cols + x) * BLOCK_LANES + lane,
+              is_empty ? (vec){0}
+                       : sum_box(r, lane, rows.begin, rows.end, cols.begin, cols.end) / (float)n);
+    }
+  }
+}
+
+void ISA_NAME(block_nearest)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  const int64_t by_y = s->out.h / s->in.h, by_x = s->out.w / s->in.w;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const float *in = r->in + y / by_y * s->in.cols * BLOCK_LANES;
+    float *out = r->out + y * s->out.cols * BLOCK_LANES;
+    for (int64_t x = 0; x < s->in.w; x++, in += BLOCK_LANES)
+      for (int64_t i = 0; i < by_x; i++, out += BLOCK_LANES)
+        memcpy(out, in, BLOCK_LANES * sizeof *out);
   }
 }
 
@@ -236,6 +391,106 @@ void ISA_NAME(block_scale)(const block_rows *r)
         store(out + x * BLOCK_LANES + lane,
               load(in + x * BLOCK_LANES + lane) * load(r->scale + lane) + load(r->shift + lane));
   }
+}
+
+/* -- Layer norm -------------------------------------------------------------------------------- */
+
+#define N_SUMS (64 / VL)
+
+/* Add the channels of a pixel, or the squares of x - mean, as rows_kernel.inc does: channel i to
+ * lane i % 64, then by halves. */
+INLINE float sum_channels(const block_pixels *p, const float *in, const bool squares, float mean)
+{
+  const block_step *s = p->s;
+  const int64_t n_blocks = block_count(&s->in), step = block_floats(&s->in);
+  vec acc[N_SUMS] = {{0}};
+  float last[BLOCK_LANES], lanes[VL];
+  for (int64_t b = 0; b < n_blocks; b++, in += step) {
+    const int64_t rest = s->in.n_ch - b * BLOCK_LANES;
+    if (rest < BLOCK_LANES) {
+      for (int l = 0; l < BLOCK_LANES; l++)
+        last[l] = l < rest ? in[l] : squares ? mean : 0.0f;
+      in = last;
+    }
+    UNROLL for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+      vec x = load(in + lane);
+      if (squares) {
+        x = x - mean;
+        x = x * x;
+      }
+      acc[(b % 4 * BLOCK_LANES + lane) / VL] += x;
+    }
+  }
+  UNROLL for (int n = N_SUMS / 2; n > 0; n /= 2)
+    UNROLL for (int i = 0; i < n; i++)
+      acc[i] += acc[i + n];
+  store(lanes, acc[0]);
+  for (int n = VL / 2; n > 0; n /= 2)
+    for (int l = 0; l < n; l++)
+      lanes[l] += lanes[l + n];
+  return lanes[0];
+}
+
+void ISA_NAME(block_layer)(const block_pixels *p)
+{
+  const block_step *s = p->s;
+  const int64_t n_blocks = block_count(&s->in), in_step = block_floats(&s->in),
+                out_step = block_floats(&s->out);
+  const double n = (double)s->in.n_ch;
+  for (int64_t i = 0; i < p->n; i++) {
+    const float *in = p->in + i * BLOCK_LANES;
+    float *out = p->out + i * BLOCK_LANES;
+    const double mean = (double)sum_channels(p, in, false, 0.0f) / n;
+    const double var = (double)sum_channels(p, in, true, (float)mean) / n;
+    const float by = (float)(1.0 / sqrt(var + s->eps));
+    for (int64_t b = 0; b < n_blocks; b++, in += in_step, out += out_step)
+      UNROLL for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
+        vec x = (load(in + lane) - (float)mean) * by;
+        if (s->scale)
+          x = x * load(s->scale + b * BLOCK_LANES + lane);
+        if (s->shift)
+          x = x + load(s->shift + b * BLOCK_LANES + lane);
+        store(out + lane, x);
+      }
+  }
+}
+
+/* -- Channels elsewhere in blocks ------------------------------------------------------------- */
+
+/* Copy lanes [begin, end) of n pixels: from[lane] on; the other lanes stay. */
+INLINE void copy_lanes(const float *from, float *to, int begin, int end, int64_t n)
+{
+#if ISA_LEVEL >= ISA_AVX512
+  const __mmask16 m = (__mmask16)((1u << end) - (1u << begin));
+  for (int64_t i = 0; i < n * BLOCK_LANES; i += BLOCK_LANES)
+    _mm512_mask_storeu_ps(to + i, m, _mm512_maskz_loadu_ps(m, from + i));
+#else
+  for (int64_t i = 0; i < n * BLOCK_LANES; i += BLOCK_LANES)
+    for (int l = begin; l < end; l++)
+      to[i + l] = from[i + l];
+#endif
+}
+
+void ISA_NAME(block_shift)(const block_rows *r, int64_t block)
+{
+  const block_step *s = r->s;
+  const int64_t ch0 = block * BLOCK_LANES, end_ch = s->to_ch + s->n_copied;
+  const int end = (int)(end_ch - ch0 < BLOCK_LANES ? end_ch - ch0 : BLOCK_LANES);
+  for (int l = (int)(s->to_ch > ch0 ? s->to_ch - ch0 : 0), next; l < end; l = next) {
+    const int64_t ch = s->from_ch + ch0 + l - s->to_ch, at = ch % BLOCK_LANES;
+    const float *in = r->in + ch / BLOCK_LANES * block_floats(&s->in) + at - l;
+    next = l + BLOCK_LANES - (int)at < end ? l + BLOCK_LANES - (int)at : end;
+    for (int64_t y = r->y0; y < r->y1; y++)
+      copy_lanes(in + y * s->in.cols * BLOCK_LANES,
+                 r->out + block * block_floats(&s->out) + y * s->out.cols * BLOCK_LANES, l, next,
+                 s->out.w);
+  }
+  if (end_ch != s->out.n_ch || end == BLOCK_LANES)
+    return;
+  for (int64_t y = r->y0; y < r->y1; y++)
+    for (int64_t x = 0; x < s->out.w; x++)
+      for (int l = end; l < BLOCK_LANES; l++)
+        r->out[block * block_floats(&s->out) + (y * s->out.cols + x) * BLOCK_LANES + l] = 0.0f;
 }
 
 /* -- Other layouts ----------------------------------------------------------------------------- */
@@ -274,12 +529,34 @@ INLINE void turn_pixels(const block_copy *c, float *planes, int64_t plane, float
 }
 #endif
 
+/* Copy n pixels whose channels are neighbours. */
+INLINE void copy_pixels(const block_copy *c, float *pixels, float *block, int64_t n,
+                        const bool enters)
+{
+  const int lanes = c->place->lanes;
+  for (int64_t i = 0; i < n; i++, pixels += c->pixel, block += lanes) {
+    if (c->n_ch == BLOCK_LANES) {
+      memcpy(enters ? block : pixels, enters ? pixels : block, BLOCK_LANES * sizeof(float));
+      continue;
+    }
+    for (int64_t l = 0; l < (enters ? lanes : c->n_ch); l++)
+      if (enters)
+        block[l] = l < c->n_ch ? pixels[l] : 0.0f;
+      else
+        pixels[l] = block[l];
+  }
+}
+
 INLINE void copy_rows(const block_copy *c, const bool enters)
 {
   const block_place *p = c->place;
   const bool whole = p->cols == p->w; /* rows are one run */
   const int64_t w = whole ? (c->y1 - c->y0) * p->w : p->w;
   for (int64_t y = c->y0; y < (whole ? c->y0 + 1 : c->y1); y++) {
+    if (c->pixel) {
+      copy_pixels(c, c->planes + y * p->w * c->pixel, c->block + y * p->cols * p->lanes, w, enters);
+      continue;
+    }
     float *planes = c->planes + y * p->w, *block = c->block + y * p->cols * p->lanes;
     if (p->lanes == 1) {
       memcpy(enters ? block : planes, enters ? planes : block, (size_t)w * sizeof(float));
