@@ -156,7 +156,9 @@ class Maker:
         others += [f"torch.rand_like({t})", f"torch.dropout({t}, 0.5, self.training)", f"{t} * k"]
         others += [f"self.part({t}, {self.number()})", f"helper({t}, {n})", f"{t} * self.scale"]
         others += [f"torch.zeros_like({t})", f"torch.full([{n + 1}, 4], 0.5)", f"{t} - {n}"]
-        others += [f"torch.cat([{t}, {u}])", f"torch.stack([{t}, {t}])", f"{t}.cumsum(0)"]
+        few, one = ("[:4]", "[0]") if self.depth > 1 else ("", "")  # doubling fills the memory
+        others += [f"torch.cat([{t}, {u}]){few}", f"torch.stack([{t}, {t}]){one}"]
+        others += [f"{t}.cumsum(0)"]
         others += [f"torch.jit.wait(torch.jit.fork(helper, {t}, {n}))", f"torch.randn({n + 1}, 4)"]
         if self.scope["L"]:
             items = self.pick("L")
