@@ -107,7 +107,8 @@ static void drop_packed(context *c, block_work *w)
   w->k = w->v = NULL;
 }
 
-/* Pack a head's keys, and its values where every block has all of them: several blocks read them. */
+/* Pack a head's keys, and its values where every block has all of them: several blocks read
+ * them. */
 static rush_status pack_head(const job *j, call_ctx *cx, int64_t batch, int64_t kv, block_work *w)
 {
   const attention_args *a = j->a;

@@ -1,5 +1,5 @@
-/* ops/kernels/quantized/quantized_image.c -- the input of a quantized convolution in words, with its
- * padding (quantized_conv.h). The padding has the zero point, so that products need no tests at
+/* ops/kernels/quantized/quantized_image.c -- the input of a quantized convolution in words, with
+ * its padding (quantized_conv.h). The padding has the zero point, so that products need no tests at
  * borders; channels are filled up to whole words, whose weights are 0. An input that is so already
  * is used where it lies. A copy costs a few per cent of the products, copies of patches a third.
  * Memory: the padded input, twice where words hold two values. */
