@@ -64,6 +64,14 @@ def signal_soon(n: int = 1) -> threading.Thread:
     return thread
 
 
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Python's handler, which a shell's background job starts without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("name", ENDLESS)
 def test_ctrl_c_ends_a_call(name: str) -> None:
     sender = signal_soon()
