@@ -232,6 +232,8 @@ static void verify_body(session *s, void *arg)
   const verify_job *job = arg;
 
   exported_faults(s, job->o->data->zip, job->o->data, job->dialect, job->out);
+  if (text_failed(job->out)) /* an empty text would say that there are no faults */
+    session_check(s, call_nomem(s->cx));
 }
 
 rush_status exported_open_verify(call_ctx *cx, const exported_open *o, const char *dialect,

@@ -56,6 +56,11 @@ def pickle_type(m: Maker) -> Type:
     return m.rng.choice([m.mutable_type(), m.mutable_type(), m.any_type()])
 
 
+def unused(m: Maker, attribute: str) -> str:
+    """A second lie of a kind must not declare the attribute of the first one anew."""
+    return m.name(attribute) if attribute in m.attributes else attribute
+
+
 @lie(6)
 def mistyped(m: Maker) -> None:
     """An attribute that holds a value of another type."""
@@ -65,15 +70,16 @@ def mistyped(m: Maker) -> None:
     if v in ([], {}) and str(claim).startswith("Union"):
         m.lie()  # empty and untagged: it may be any of the lists
     if m.chance(0.3):
-        a = m.name("A")
+        a, o = m.name("A"), unused(m, "o")
         m.world[a] = f"class {a}:\n  x : {claim}\n"
-        m.attributes["o"] = f"__torch__.{a}"
-        m.state["o"] = Object(a, {"x": v})
-        z = m.let("(self.o).x")
+        m.attributes[o] = f"__torch__.{a}"
+        m.state[o] = Object(a, {"x": v})
+        z = m.let(f"(self.{o}).x")
     else:
-        m.attributes["x"] = claim
-        m.state["x"] = v
-        z = m.let("self.x")
+        x = unused(m, "x")
+        m.attributes[x] = claim
+        m.state[x] = v
+        z = m.let(f"self.{x}")
     if m.chance(0.4):
         m.change(z, claim)
     m.look(z, claim)

@@ -303,9 +303,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
         r"item 0 of a list of Tensor\? is float",
     ),
     "a number for a list of tensors": (
-        dict(
-            nodes=(node("torch.ops.aten.cat.default", [W], ("tensors", {"as_float": 0.5})),)
-        ),
+        dict(nodes=(node("torch.ops.aten.cat.default", [W], ("tensors", {"as_float": 0.5})),)),
         "a list of Tensor is float",
     ),
     "a float dimension": (
