@@ -3,6 +3,7 @@ on every instruction set and with any number of threads (src/compile/region.h)."
 
 from __future__ import annotations
 
+import copy
 import pathlib
 import re
 import subprocess
@@ -353,6 +354,16 @@ class Loaded:
         return self.module(*args)
 
 
+def near(got: Any, theirs: Any, net: Any, x: Any) -> None:
+    """PyTorch's result; where that differs, the exact one, which shows whose float32 is off."""
+    for i, (g, w) in enumerate(zip(flat(got), flat(theirs), strict=True)):
+        try:
+            torch.testing.assert_close(g, w, rtol=1e-4, atol=1e-4, equal_nan=True)
+        except AssertionError:
+            exact = flat(copy.deepcopy(net).double()(x.double()))[i]
+            torch.testing.assert_close(g.double(), exact, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
     net, x = network(name)
@@ -369,8 +380,7 @@ def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
             ours = Loaded(path, "profiling")
             for call in range(4):
                 assert same(ours(x), want), (cpu, threads, call)
-            for g, w in zip(flat(want), flat(with_grad), strict=True):
-                torch.testing.assert_close(g, w, rtol=1e-4, atol=1e-4, equal_nan=True)
+            near(want, with_grad, net, x)
             before = rushlight.compile_counters()
             ours(x)
             after = rushlight.compile_counters()
