@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import pathlib
+import warnings
 from typing import Any
 
 import pytest
@@ -676,3 +677,22 @@ def test_decompositions_are_torchs(
     assert rows(made, False) == rows(want, False)
     assert sorted(rows(made, True)) == sorted(rows(want, True))  # torch puts constants elsewhere
     torch.testing.assert_close(reloaded(made, tmp_path).module()(*args)[0], module(*args)[0])
+
+
+def test_torch_is_left_as_it_was() -> None:
+    """A method of torch.Tensor that was replaced once may leave it a sequence for ever: traces of
+    torch.tensor([size, ...]) failed after an export."""
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            h, w = x.shape[-2:]
+            return x / torch.tensor([w - 1.0, h - 1.0])[0]
+
+    before = dict(vars(torch.Tensor))
+    export(torch.nn.ReLU(), (torch.randn(2),))
+    assert dict(vars(torch.Tensor)) == before
+    x = torch.randn(2, 3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(Scaled(), (x,), check_trace=False)
+    torch.testing.assert_close(traced(x), x / 3)

@@ -743,43 +743,39 @@ def _mapping(original: Any, name: str) -> Callable[..., Any]:
     return call
 
 
-def _indexing(original: Any) -> Callable[..., Any]:
+def _getitem(self: torch.Tensor, at: Any) -> Any:
     """x[n] and x[:n] of symbolic numbers and 0-d tensors: select and slice, as torch.export."""
-
-    def method(self: torch.Tensor, at: Any) -> Any:
-        tracer = current()
-        if not isinstance(tracer, LiveTracer) or tracer.paused:
+    original, tracer = torch._C.TensorBase.__getitem__, current()
+    if not isinstance(tracer, LiveTracer) or tracer.paused:
+        return original(self, at)
+    items = list(at) if isinstance(at, tuple) else [at]
+    if not any(map(_is_open_index, items)):
+        return original(self, at)
+    if Ellipsis in [i for i in items if not isinstance(i, torch.Tensor)]:
+        where = next(i for i, item in enumerate(items) if item is Ellipsis)
+        n = self.dim() - sum(i is not None and i is not Ellipsis for i in items)
+        items[where : where + 1] = [slice(None)] * n
+    steps, dim = [], 0
+    for item in items:
+        if item is None:
+            steps.append((torch.unsqueeze, [dim]))
+        elif isinstance(item, slice):
+            if (item.start, item.stop, item.step) not in ((None, None, None), (None, None, 1)):
+                parts = map(_read_index, (item.start, item.stop, item.step))
+                start, stop, step = parts
+                steps.append(
+                    (torch.ops.aten.slice, [dim, start, stop, 1 if step is None else step])
+                )
+        elif _is_number(item):
+            steps.append((torch.select, [dim, _read_index(item)]))
+            continue
+        else:
             return original(self, at)
-        items = list(at) if isinstance(at, tuple) else [at]
-        if not any(map(_is_open_index, items)):
-            return original(self, at)
-        if Ellipsis in [i for i in items if not isinstance(i, torch.Tensor)]:
-            where = next(i for i, item in enumerate(items) if item is Ellipsis)
-            n = self.dim() - sum(i is not None and i is not Ellipsis for i in items)
-            items[where : where + 1] = [slice(None)] * n
-        steps, dim = [], 0
-        for item in items:
-            if item is None:
-                steps.append((torch.unsqueeze, [dim]))
-            elif isinstance(item, slice):
-                if (item.start, item.stop, item.step) not in ((None, None, None), (None, None, 1)):
-                    parts = map(_read_index, (item.start, item.stop, item.step))
-                    start, stop, step = parts
-                    steps.append(
-                        (torch.ops.aten.slice, [dim, start, stop, 1 if step is None else step])
-                    )
-            elif _is_number(item):
-                steps.append((torch.select, [dim, _read_index(item)]))
-                continue
-            else:
-                return original(self, at)
-            dim += 1
-        found = self
-        for function, args in steps:
-            found = function(found, *args)
-        return found
-
-    return method
+        dim += 1
+    found = self
+    for function, args in steps:
+        found = function(found, *args)
+    return found
 
 
 def _is_scalar(item: Any) -> bool:
@@ -835,7 +831,6 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (HigherOrderOperator, "__call__", _higher_order(HigherOrderOperator.__call__)),
         *((cls, "__call__", _higher_order(cls.__call__)) for cls in _checking_operators()),
         *((_vmap, name, _mapping(getattr(_vmap, name), name)) for name in _OF_VMAP),
-        (tensor, "__getitem__", _indexing(tensor.__getitem__)),
         *dispatching(),
     ]
     rows += [
@@ -972,7 +967,9 @@ def recording(
     torch._C._set_cudnn_enabled(False)  # as torch.export, whose programs show both
     torch.set_autocast_cache_enabled(False)
     try:
-        with _state_kept(module) as record_state, tracing(tracer, scopes, _replacements()):
+        with _state_kept(module) as record_state, tracing(
+            tracer, scopes, _replacements(), _getitem
+        ):
             out_leaves, out_spec = pytree.tree_flatten(call(given))
             output = tracer.one("prim::TupleConstruct", [tracer.recorded(x) for x in out_leaves])
             record_state(tracer)

@@ -282,15 +282,20 @@ class Indexing(TorchFunctionMode):
     """Gets x[i] and x[i] = y: if these methods were replaced on torch.Tensor, C would treat it as a
     sequence for ever."""
 
-    def __init__(self, replaced: dict[Any, Any]) -> None:
+    def __init__(
+        self,
+        replaced: dict[Any, Any],
+        getitem: Callable[..., Any],
+        setitem: Callable[..., Any] | None,
+    ) -> None:
         super().__init__()
-        self.replaced = replaced
+        self.replaced, self.getitem, self.setitem = replaced, getitem, setitem
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch._C.TensorBase.__getitem__:
-            return _getitem(*args)
-        if func is torch._C.TensorBase.__setitem__:
-            return _setitem(*args)
+            return self.getitem(*args)
+        if func is torch._C.TensorBase.__setitem__ and self.setitem:
+            return self.setitem(*args)
         # torch looks a function up by its name: what replaces it has run before
         return self.replaced.get(func, func)(*args, **(kwargs or {}))
 
@@ -394,15 +399,20 @@ def _uninstall() -> None:
 
 @contextlib.contextmanager
 def tracing(
-    tracer: Tracer, modules: dict[Any, str], rows: list[tuple[Any, str, Any]] | None = None
+    tracer: Tracer,
+    modules: dict[Any, str],
+    rows: list[tuple[Any, str, Any]] | None = None,
+    getitem: Callable[..., Any] | None = None,
 ) -> Iterator[None]:
     """Record what this thread computes. modules: names of nn.Modules whose calls become frames.
-    rows: what is replaced meanwhile, if it is not what a trace replaces: (owner, name, by)."""
+    rows: what is replaced meanwhile, if it is not what a trace replaces: (owner, name, by); and
+    getitem what x[i] becomes then."""
     if here.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
     with _turn:
         _install(replacements() if rows is None else rows)
-        indexing = Indexing(_replaced) if rows is None else contextlib.nullcontext()
+        setitem = _setitem if rows is None else None
+        indexing = Indexing(_replaced, getitem or _getitem, setitem)
         here.tracer = tracer
         names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
         torch.jit._trace._trace_module_map = modules
