@@ -234,6 +234,25 @@ class Last(nn.Module):
         return self.e(z.permute(0, 3, 1, 2) + y), functional.relu(z), x * 2.0
 
 
+class Turned(nn.Module):
+    """Permutes between pointwise operators that one step computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(5, 24, 3, 1, 1), nn.Linear(24, 24)
+        self.n = nn.LayerNorm(24, eps=1e-6)
+        self.scale = nn.Parameter(torch.rand(24) + 0.5)
+        self.c = nn.Conv2d(24, 16, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = functional.relu(self.a(x))
+        y = self.b(self.n(x.permute(0, 2, 3, 1))) * self.scale
+        x = x + y.permute(0, 3, 1, 2)
+        y = (x * 2.0).permute(0, 2, 3, 1) - y
+        z = y.permute(0, 3, 1, 2).tanh() + x
+        return self.c(z), z
+
+
 class Grouped(nn.Module):
     """Groups of few channels, of whole blocks, and channel by channel without a kernel."""
 
@@ -281,6 +300,8 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "grouped, 14 x 14": (Grouped, (1, 5, 28, 28)),
     "last": (Last, (2, 3, 41, 67)),
     "last, 16 x 16": (Last, (1, 3, 64, 64)),
+    "turned": (Turned, (2, 5, 19, 23)),
+    "turned, 8 x 8": (Turned, (1, 5, 8, 8)),
     "pools": (Pools, (2, 5, 17, 22)),
     "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),
@@ -391,6 +412,27 @@ def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
                 first = want
             elif cpu != "portable":
                 assert same(want, first)
+
+
+@pytest.mark.parametrize("name", ["residual", "mobile", "branches", "pools", "turned", "shifted"])
+def test_an_exported_program_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    """Its lists are constants, and its defaults are written out."""
+    net, x = network(name)
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(net, (x,)), path)
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    want = plain(x)
+    for _ in range(4):
+        assert same(ours(x), want)
+    near(want, net(x), net, x)
+    sizes = ",".join(str(n) for n in x.shape)
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    main = out.stdout.split("\nwith ")[0]
+    assert main.count("= rushlight::region") == 1, main
+    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
 
 
 def test_writes_are_seen(tmp_path: pathlib.Path) -> None:
