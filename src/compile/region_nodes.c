@@ -368,7 +368,7 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   *w = plain_window;
   if (!image_of(k, api->node_input(n, 0), &in) ||
       !image_of(k, api->node_output(n, 0), &out) ||
-      !image_of(k, api->node_input(n, 1), &weight) || !is_row_major(k, api->node_input(n, 1)))
+      !image_of(k, api->node_input(n, 1), &weight))
     return NO_IMAGE;
   if (wastes_blocks(&out) && wastes_blocks(&in)) /* one of both: cheaper than its conversion */
     return FEW_CHANNELS;
@@ -382,7 +382,8 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   w->kernel[1] = weight.w;
   const int64_t taps = weight.h * weight.w;
   const bool fits = groups > 0 && in.n_ch == groups * weight.n_ch && out.n_ch % groups == 0;
-  const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS;
+  const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS &&
+                       is_row_major(k, api->node_input(n, 1));
   const bool blocks = weight.n_ch % BLOCK_LANES == 0 && out.n_ch / groups % BLOCK_LANES == 0;
   const bool product = fits && (groups == 1 || (blocks && !region_group_width(k, n))) &&
                        weight.n_ch <= MOST_TERMS / taps;
@@ -928,6 +929,26 @@ static bool operands_enter(const backend *k, const rush_node *n, cpu_level level
   return true;
 }
 
+/* True if nodes that a region could take make a parameter, which is read as a tensor in memory. */
+static bool makes_parameters(const backend *k, const rush_node *n, region_op kind)
+{
+  const size_t first = kind == OP_CONV || kind == OP_SPREAD || kind == OP_LINEAR ||
+                           kind == OP_NORM || kind == OP_LAYER
+                         ? 1
+                         : k->api->node_n_inputs(n);
+  region_window w;
+  const char *why;
+
+  for (size_t i = first; i < k->api->node_n_inputs(n); i++) {
+    const rush_graph_value *v = k->api->node_input(n, i);
+    const rush_node *made = k->api->value_is_tensor(v) ? k->api->value_node(v) : NULL;
+
+    if (made && region_op_of(k, made, &w, &why) != OP_NONE)
+      return true;
+  }
+  return false;
+}
+
 const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 {
   region_window w;
@@ -938,6 +959,8 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
   const region_op kind = region_op_of(k, n, &w, &why);
   if (kind != OP_NONE && !operands_enter(k, n, level))
     return "an operand with gaps in memory";
+  if (kind != OP_NONE && makes_parameters(k, n, kind))
+    return "a parameter that nodes of a region make";
   const bool is_view = kind == OP_TURN || kind == OP_SAME || kind == OP_SLICE;
   if (is_view && !may_copy_view(k, n))
     return "a view of what may be written to, or is seen from outside";

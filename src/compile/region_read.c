@@ -247,11 +247,16 @@ static uint32_t place_of(reader *d, const rush_graph_value *v)
   return operand_place(d, v, NULL);
 }
 
-static uint32_t arg_of(const reader *d, const rush_graph_value *v)
+/* Return the argument that a parameter is; NO_INDEX: None.  What the region makes has no pixels in
+ * order to read: region_refuse leaves such nodes outside. */
+static uint32_t arg_of(reader *d, const rush_graph_value *v)
 {
   rush_value c;
 
-  return region_constant(&d->k, v, &c) ? NO_INDEX : state_of(d, v)->arg;
+  if (region_constant(&d->k, v, &c))
+    return NO_INDEX;
+  d->failed |= state_of(d, v)->arg == NO_INDEX;
+  return state_of(d, v)->arg;
 }
 
 /* -- Pointwise nodes behind a step ------------------------------------------------------------- */
