@@ -143,8 +143,8 @@ set_profiling_mode = set_profiling_executor  # PyTorch's has two switches for it
 
 
 def set_autodiff_subgraph_inlining(enabled: bool) -> bool:
-    """Set if plans of recorded calls leave small parts to single records (at first: yes), or
-    differentiate them as one, too.  Returns the previous setting; results do not depend on it."""
+    """Set if plans of recorded calls leave single operators to records of their own (at first:
+    yes), or make them parts, too.  Returns the previous setting; results do not depend on it."""
     return _rushlight.set_subgraph_inlining(enabled)
 
 
