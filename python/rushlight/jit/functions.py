@@ -151,9 +151,15 @@ class ScriptFunction(_rushlight.Function):
     def name(self) -> str:
         return self.qualified_name.rpartition(".")[2]
 
+    _graph: Any = None
+
     @property
     def graph(self) -> Any:
-        return _rushlight.function_graph(self, False)
+        """A copy of the program's graph, always the same one: passes and edits can be seen, and
+        do not change what calls run."""
+        if self._graph is None:
+            self._graph = _rushlight.function_graph(self, False)
+        return self._graph
 
     @property
     def inlined_graph(self) -> Any:
@@ -195,7 +201,7 @@ class ScriptFunction(_rushlight.Function):
 
     def get_debug_state(self) -> ExecutorState:
         """Return the code that runs when the function is called."""
-        return ExecutorState(self.graph, self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
+        return ExecutorState(_rushlight.function_graph(self, False), self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")
