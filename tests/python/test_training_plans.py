@@ -483,6 +483,27 @@ def test_f_and_df_can_be_seen() -> None:
     assert all("rushlight::pointwise" in text for text in (part.f, *part.df))  # what runs
 
 
+def test_plans_by_the_names_of_torch() -> None:
+    """Graphs of a plan, of its parts and of their derivatives have the methods of torch's."""
+    x, y = leaf(), leaf().detach()
+    function, _ = planned(
+        "def f(x: Tensor, y: Tensor):\n"
+        "    return (x * y).sin() * y + x * y * 2, (y.cumsum(0) * x).tanh()\n", x, y
+    )  # fmt: skip
+    a, b = function(x, y)
+    (a.sum() + b.sum()).backward()
+    (plan,) = function.get_debug_state().execution_plans.values()
+    parts = plan.graph.findAllNodes("prim::DifferentiableGraph")
+    states = plan.code.grad_executor_states()
+    assert len(parts) == len(states) == len(plan.code.differentiable_op_executor_states()) == 2
+    for state, part in zip(states, plan.code.differentiable_op_executor_states(), strict=True):
+        for plans in (state, part):
+            (inner,) = plans.execution_plans.values()
+            assert isinstance(inner.graph.copy(), torch._C.Graph)
+            assert inner.graph.findNode("rushlight::pointwise")
+    assert plan.code.num_bailouts() == 0
+
+
 def test_graphs_of_plans_run_and_print() -> None:
     _, graph = planned(
         "def f(x: Tensor):\n    return x.sin().cos().tanh().exp().sigmoid()\n", leaf()
