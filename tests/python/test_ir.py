@@ -456,3 +456,21 @@ def test_the_graph_of_a_method_is_one_object() -> None:
     del net
     gc.collect()
     assert gone() is None
+
+
+def test_a_tuple_has_the_types_of_its_elements() -> None:
+    """Texts of PyTorch may declare another type, which its parser does not compare."""
+    text = """graph(%a : Tensor, %o : int?):
+  %b : Tensor = aten::relu(%a)
+  %l : Tensor[] = prim::ListConstruct(%b)
+  %t : (Tensor[], Tensor[]) = prim::TupleConstruct(%b, %l)
+  %u : (Tensor?, int?) = prim::TupleConstruct(%b, %o)
+  return (%t, %u)
+"""
+    graph = rushlight.parse_ir(text)
+    graph.lint()
+    wrong, right = (str(n.output().type()) for n in graph.findAllNodes("prim::TupleConstruct"))
+    assert wrong == "Tuple[Tensor, List[Tensor]]"
+    assert right == "Tuple[Optional[Tensor], Optional[int]]"
+    (values, (_, none)) = graph(torch.ones(2), None)
+    assert values[1][0].tolist() == [1, 1] and none is None
