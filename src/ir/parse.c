@@ -212,9 +212,9 @@ static const type *plain(const type *t)
   return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t;
 }
 
-/* Return the type `t` of a tuple that n constructs, or if n's inputs do not fit into it, as in texts
+/* Return the type `t` of a tuple that n constructs; if n's inputs do not fit into it, as in texts
  * of PyTorch, which does not compare them, the tuple of their types. */
-static const type *tuple_of(ir_parser *p, const ir_node *n, const type *t)
+static const type *constructed_type(ir_parser *p, const ir_node *n, const type *t)
 {
   const type **elems = session_array(p->s, const type *, (size_t)n->n_inputs + 1);
   bool fits = t->n_elems == n->n_inputs;
@@ -229,7 +229,7 @@ static const type *tuple_of(ir_parser *p, const ir_node *n, const type *t)
 static const type *output_type(ir_parser *p, const ir_node *n, const type *t)
 {
   if (n->kind == IR_TUPLE_CONSTRUCT && type_is(t, TYPE_TUPLE) && !t->name)
-    return tuple_of(p, n, t);
+    return constructed_type(p, n, t);
   return n->kind == IR_CONSTANT ? plain(t) : t;
 }
 

@@ -260,7 +260,8 @@ class ScriptFunction(_rushlight.Function):
 
     def get_debug_state(self) -> ExecutorState:
         """Return the code that runs when the function is called."""
-        return ExecutorState(_rushlight.function_graph(self, False), self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
+        graph = _rushlight.function_graph(self, False)
+        return ExecutorState(graph, self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")
