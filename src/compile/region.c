@@ -202,6 +202,16 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
   return RUSH_OK;
 }
 
+/* Return the number that enters, once for each channel. */
+static const float *repeat_number(const region_call *c, const region_step *s)
+{
+  const float number = *arg_data(c, s->arg);
+
+  for (int64_t i = 0; i < c->r->places[s->out].place.n_ch; i++)
+    c->params[i] = number;
+  return c->params;
+}
+
 /* Return the step without places, which are those of a call. */
 static block_step block_of(const region_step *s, point_call *point)
 {
@@ -260,7 +270,7 @@ static rush_status run_step(const region_call *c, const region_step *s)
   b.batch = r->places[out].batch * c->batch;
   b.to = place_data(c, out);
   if (s->kind == BLOCK_ENTER)
-    b.from = arg_data(c, s->arg);
+    b.from = s->from_one ? repeat_number(c, s) : arg_data(c, s->arg);
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
   else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE ||

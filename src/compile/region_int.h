@@ -56,6 +56,8 @@ struct region_fact;
 bool region_image_of(const backend *k, const rush_graph_value *v, bool last, region_image *out);
 /* True if v has a number for each of n channels: an operand for all images and pixels. */
 bool region_is_channels(const backend *k, const rush_graph_value *v, bool last, int64_t n);
+/* True if v is one number, a tensor of at most one dimension, which no node of a region makes. */
+bool region_is_one(const backend *k, const rush_graph_value *v);
 /* Return the number of dimensions of a float32 tensor of known sizes, or -1. */
 int region_dims_of(const backend *k, const rush_graph_value *v);
 /* True if OP_TURN moves channels last. */
@@ -107,6 +109,7 @@ typedef struct region_step {
   uint32_t norm[4];    /* arguments weight, bias, mean, variance; NO_INDEX: none */
   double eps;
   bool interleaved, repeats; /* ENTER, LEAVE */
+  bool from_one; /* ENTER: a number for all channels */
   bool has_norm, adds_zero; /* adds_zero: a convolution without bias adds 0, as its kernel does */
   uint32_t tap, n_taps; /* a transposed convolution's element, of n_taps; 0: another step's */
   bool clears_border;

@@ -253,6 +253,15 @@ bool region_is_channels(const backend *k, const rush_graph_value *v, bool last, 
   return channels >= 0;
 }
 
+bool region_is_one(const backend *k, const rush_graph_value *v)
+{
+  rush_type_facts f;
+  rush_value c;
+
+  return dense_facts(k, v, &f) && f.n_dims <= 1 && (f.n_dims == 0 || f.sizes[0] == 1) &&
+         !k->api->value_constant(v, &c);
+}
+
 /* True if blocks would hold little but empty lanes. */
 static bool wastes_blocks(const region_image *i)
 {
@@ -798,7 +807,8 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
     const bool same_dims = region_dims_of(k, v) == region_dims_of(k, result) &&
                            region_image_of(k, v, last, &in);
     const bool whole = same_dims && region_same_image(&in, &out);
-    if (!whole && !region_is_channels(k, v, last, out.n_ch) &&
+    const bool one = region_is_one(k, v) && out.h * out.w > 1;
+    if (!whole && !one && !region_is_channels(k, v, last, out.n_ch) &&
         (!same_dims || in.batch != out.batch || in.n_ch != out.n_ch || in.h != 1 || in.w != 1))
       return "an operand of another size, or a number that is not constant";
     has_whole |= whole;

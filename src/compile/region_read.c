@@ -41,6 +41,7 @@ typedef struct reader {
   node_state *nodes;
   value_state *values;
   uint32_t n_nodes, n_values, mark, n_left;
+  int64_t most_ch; /* of all images that nodes make */
   rush_status st;
   bool failed; /* no machine code: the region cannot run */
 } reader;
@@ -77,7 +78,8 @@ static bool operand_image(const reader *d, const rush_graph_value *v, const regi
   const bool last = state_of(d, v)->channels == LAST;
 
   *repeats = state_of(d, root)->arg != NO_INDEX && v == root &&
-             region_is_channels(&d->k, v, last, like->n_ch) && like->h * like->w > 1;
+             (region_is_channels(&d->k, v, last, like->n_ch) || region_is_one(&d->k, v)) &&
+             like->h * like->w > 1;
   *out = (region_image){like->batch, like->n_ch, 1, 1};
   return *repeats || image_of(d, v, out);
 }
@@ -215,10 +217,13 @@ static void enter_image(reader *d, const rush_graph_value *v, const region_image
   value_state *s = state_of(d, v);
   region_step enter = step_of(BLOCK_ENTER);
   const bool planes = image->n_ch <= FEW_PLANES && feeds_convolutions(d, v);
+  const bool from_one = repeats && region_is_one(&d->k, v);
+  const region_image widest = {image->batch, d->most_ch, 1, 1}; /* for all that read a number */
 
-  enter.out = s->place = new_place(d, image, planes ? 1 : BLOCK_LANES);
+  enter.out = s->place = new_place(d, from_one ? &widest : image, planes ? 1 : BLOCK_LANES);
   enter.arg = s->arg;
   enter.repeats = repeats;
+  enter.from_one = from_one;
   set_interleaved(&enter, &d->r->args[s->arg], s->channels == LAST && !repeats);
   add_step(d, &enter);
 }
@@ -826,6 +831,9 @@ static void read_nodes(reader *d)
     d->failed |= s->op == OP_NONE;
     state_of(d, api->node_output(n, 0))->node = at++;
     find_channels(d, s);
+    region_image made;
+    if (s->op != OP_LIST && image_of(d, api->node_output(n, 0), &made))
+      d->most_ch = i64_max(d->most_ch, made.n_ch);
   }
   for (uint32_t i = 0; i < d->r->n_results; i++) {
     const rush_graph_value *v = api->block_output(d->body, i);

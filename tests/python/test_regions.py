@@ -270,6 +270,22 @@ class Weighing(nn.Module):
         return functional.conv2d(z, self.a(ones).reshape(32, 1, 3, 32)[..., :3], groups=32), w
 
 
+class Numbers(nn.Module):
+    """Tensors of one element as operands: learned scales, shifts and gates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(5, 24, 3, 1, 1), nn.Conv2d(24, 40, 3, 2, 1)
+        self.scale, self.shift = nn.Parameter(torch.tensor([1.7])), nn.Parameter(torch.tensor(-0.3))
+        self.gate = nn.Parameter(torch.tensor([0.4]))
+        self.pool = nn.AdaptiveAvgPool2d(1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.scale * functional.relu(self.a(x)) + self.shift
+        y = self.scale * self.b(x) + self.gate - self.shift
+        return self.pool(y) + self.shift * y
+
+
 class Grouped(nn.Module):
     """Groups of few channels, of whole blocks, and channel by channel without a kernel."""
 
@@ -320,6 +336,8 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "turned": (Turned, (2, 5, 19, 23)),
     "turned, 8 x 8": (Turned, (1, 5, 8, 8)),
     "weighing": (Weighing, (2, 3, 19, 23)),
+    "numbers": (Numbers, (2, 5, 19, 23)),
+    "numbers, 16 x 16": (Numbers, (1, 5, 16, 16)),
     "pools": (Pools, (2, 5, 17, 22)),
     "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),
@@ -551,7 +569,7 @@ def test_other_arguments(tmp_path: pathlib.Path) -> None:
                 torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line", "pools"])
+@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "line", "pools", "numbers"])
 def test_any_number_of_images(name: str, tmp_path: pathlib.Path) -> None:
     """The second batch widens the plan; its regions take any number of images."""
     net, x = network(name)
