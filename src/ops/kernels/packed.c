@@ -33,7 +33,7 @@ static void entry_destroy(storage_cache *self, context *c)
 static bool entry_fits(call_ctx *cx, const entry *e, const gemm_packing *p, int64_t at)
 {
   return e->at == at && e->rs == p->from.rs && e->cs == p->from.cs && e->is_a == p->is_a &&
-         e->k == p->k && e->n == p->n && e->turned == p->turned &&
+         e->turned == p->turned && e->k == p->k && e->n == p->n &&
          (!e->packed || gemm_packed_fits(cx, e->packed, p));
 }
 
