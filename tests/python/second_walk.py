@@ -105,7 +105,7 @@ def theirs(op: Any, sample: Any) -> str:
         ]
         if not parts:
             return "nothing to differentiate"
-        if any(t.dtype not in (torch.float64, torch.complex128) for t in parts):
+        if any(t.dtype not in (torch.float64, torch.complex128) for t in [*parts, *inputs]):
             return "too coarse for differences"
         got = torch.autograd.grad(
             parts, inputs, [torch.ones_like(t) for t in parts], create_graph=True, allow_unused=True

@@ -23,7 +23,7 @@ ENTRIES = (
     "mul", "nn.functional.scaled_dot_product_attention",
     "nn.functional.multi_head_attention_forward", "nn.functional.layer_norm",
     "nn.functional.batch_norm", "native_layer_norm", "nn.functional.ctc_loss", "softmax",
-    "linalg.lu_factor", "sort",
+    "linalg.lu_factor", "sort", "special.entr",
 )  # fmt: skip
 
 

@@ -207,8 +207,7 @@ if eps is None:
     return torch.where(torch.logical_or(self < 0, self > 1), float('nan'), g)
 torch.where(torch.logical_or(self < eps, self > 1 - eps), 0, g)
 """)
-grad("special_entr",
-     self="torch.where(self > 0, grad * (-torch.log(self) - 1), grad * float('inf'))")
+grad("special_entr", self="grad * (-torch.log(self) - 1)")
 grad("special_ndtr", self=f"grad * torch.exp(self * self * -0.5) / {ROOT_2_PI}")
 grad("special_ndtri", self=f"grad * torch.exp(result * result * 0.5) * {ROOT_2_PI}")
 grad("special_log_ndtr",
