@@ -11,6 +11,7 @@
 #include "ops/call/lookup.h"
 #include "ops/call/shape.h"
 #include "ops/table/op_keys.h"
+#include "tensor/sparse.h"
 
 #define ASSERT_METADATA "torch.ops.aten._assert_tensor_metadata.default"
 
@@ -220,7 +221,8 @@ static const fx_number *describe_all(capture *c, const symint *values, int n)
   return out;
 }
 
-const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_grad)
+static const fx_val *describe_tensor(capture *c, const symshape_facts *f, bool requires_grad,
+                                     int layout)
 {
   fx_tensor *t = keep_array(c, 1, sizeof *t);
   fx_val *v = keep_array(c, 1, sizeof *v);
@@ -235,6 +237,16 @@ const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_gra
   capture_describe(c, &t->offset, f->offset);
   *v = (fx_val){.kind = FX_VAL_TENSOR, .as.tensor = t};
   return v;
+}
+
+const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_grad)
+{
+  return describe_tensor(c, f, requires_grad, LAYOUT_STRIDED);
+}
+
+const fx_val *capture_val_of_input(capture *c, const symshape_facts *f, const rush_tensor *t)
+{
+  return describe_tensor(c, f, t->h.flags & TENSOR_REQUIRES_GRAD, tensor_layout(t));
 }
 
 static capture_tensor *add_tensor(capture *c, const rush_tensor *identity, fx_node *n,
@@ -303,7 +315,7 @@ static fx_node *state_node(capture *c, exported_input_kind kind, const char *nam
     *p = *p == '.' ? '_' : *p;
   fx_node *n = fx_node_new(c->s, c->p->graph, FX_PLACEHOLDER, node_name, node_name);
   n->target = n->name;
-  n->val = capture_val(c, facts, t->h.flags & TENSOR_REQUIRES_GRAD);
+  n->val = capture_val_of_input(c, facts, t);
   if (c->first_input)
     fx_node_move_before(n, c->first_input);
   GROW(c->s, c->inputs, c->n_inputs, c->cap_inputs, 32);

@@ -37,6 +37,7 @@ typedef struct decomposition {
   decomposed_graph *at;
   const fx_node *node; /* being decomposed */
   bool has_writes;     /* the program has in-place operators */
+  bool has_sparse;     /* and inputs that are not strided */
   decomposed_graph *outermost;
   table symbols;       /* name, or text of an expression -> symint */
   table hints;         /* name of a symbol -> fx_number */
@@ -119,6 +120,15 @@ static bool has_writes(session *s, const fx_graph *g)
     found = has_writes(s, g->subgraphs[i].graph);
   session_leave(s);
   return found;
+}
+
+/* True if an input is a tensor that is not strided; what comes of it may be one, too. */
+static bool has_sparse(const fx_graph *g)
+{
+  for (const fx_node *n = g->first; n && n->op == FX_PLACEHOLDER; n = n->next)
+    if (n->val && n->val->kind == FX_VAL_TENSOR && n->val->as.tensor->layout != 0)
+      return true;
+  return false;
 }
 
 static const exported_bounds *bounds_of(const decomposition *d, str name)
@@ -475,6 +485,8 @@ static void decompose_call(decomposition *d, const fx_node *n)
     take_item(d, n);
   else if (strcmp(n->target, "torch.ops.aten.lift_fresh_copy.default") == 0)
     evaluate(d, n, session_op_of_target(d->c->s, STR("torch.ops.aten.clone.default")));
+  else if (d->has_sparse && strcmp(n->target, "torch.ops.aten.to_dense.default") == 0)
+    evaluate(d, n, session_op_of_target(d->c->s, STR("torch.ops.aten._to_dense.default")));
   else if (o && is_evaluated(d, n, o))
     evaluate(d, n, o);
   else
@@ -941,6 +953,7 @@ exported_program *decompose_program(session *s, const exported_program *from,
   describe_program(d);
   note_hints(d);
   d->has_writes = has_writes(s, from->graph);
+  d->has_sparse = has_sparse(from->graph);
   reserve_names(d);
   assume_guards(d);
   const bool grad_mode = s->cx->grad_mode;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -70,3 +73,72 @@ def test_collections_of_torch_are_taken() -> None:
     for given in (shapes, examples):
         found = export.export(Sums(), ROWS, dynamic_shapes=given)
         assert [str(key) for key in found.range_constraints] == ["s77", "s17"]
+
+
+# -- Files
+
+
+@dataclasses.dataclass
+class Rows:
+    first: Any
+    second: Any
+
+
+torch.export.register_dataclass(Rows, serialized_type_name="as_torch.Rows")
+
+
+class OfClass(torch.nn.Module):
+    def forward(self, rows: Any, scale: Any) -> Any:
+        return Rows(rows.first @ rows.second, scale.mT)
+
+
+def test_torch_opens_a_program_whose_example_has_a_class() -> None:
+    args = (Rows(torch.randn(2, 3), torch.randn(3, 2)), torch.randn(2, 3))
+    ours, theirs = pair(OfClass(), args)
+    assert code(ours) == code(theirs)  # .mT is m_t in names
+    for program in (ours, ours.run_decompositions()):
+        opened = reopened(program)
+        found, wanted = opened.module()(*args), OfClass()(*args)
+        assert opened.example_inputs is None
+        assert torch.equal(found.first, wanted.first) and torch.equal(found.second, wanted.second)
+
+
+class Dense(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.to_dense() + 1
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_arguments(layout: Any) -> None:
+    x = torch.eye(3).to_sparse(layout=layout)
+    program = export.export(Dense(), (x,))
+    for made in (program, program.run_decompositions()):
+        opened = reopened(made)
+        assert opened.example_inputs[0][0].layout == layout
+        assert torch.equal(opened.example_inputs[0][0].to_dense(), torch.eye(3))
+        assert torch.equal(made.module()(x), torch.eye(3) + 1)
+        assert torch.equal(opened.module()(x), torch.eye(3) + 1)
+
+
+class Answers(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.sum().item() > 2
+
+
+class Texts(torch.nn.Module):
+    def forward(self, x: Any, name: str) -> Any:
+        return x + 1, name
+
+
+def test_results_that_files_cannot_have() -> None:
+    """They are results of the program, as in torch; torch writes no file, or none that it reads."""
+    x = torch.ones(3)
+    for module, args, wanted, what in (
+        (Answers(), (x,), True, "a bool that is known only when it runs"),
+        (Texts(), (x, "it"), "it", "a text"),
+    ):
+        program = export.export(module, args)
+        found = program.module()(*args)
+        assert (found[1] if isinstance(found, tuple) else found) == wanted
+        with pytest.raises(NotImplementedError, match=f"returns {what}, which PyTorch does not"):
+            export.save(program, io.BytesIO())
