@@ -32,7 +32,7 @@ void fx_graph_free_deferred(void *g) { fx_graph_free(g); }
 const char *fx_target_name(session *s, const char *target)
 {
   str t = str_of(target);
-  size_t at = 0, n = 0;
+  size_t at = 0;
 
   if (t.len > 10 && memcmp(t.p, "torch.ops.", 10) == 0) {
     for (at = 10; at < t.len && t.p[at] != '.'; at++)
@@ -42,14 +42,7 @@ const char *fx_target_name(session *s, const char *target)
     for (size_t i = 0; i < t.len; i++)
       at = t.p[i] == '.' ? i + 1 : at;
   }
-  char *out = session_alloc(s, 2 * (t.len - at) + 1);
-  for (size_t i = at; i < t.len; i++) {
-    bool upper = t.p[i] >= 'A' && t.p[i] <= 'Z';
-    if (upper && i > at && t.p[i - 1] >= 'a' && t.p[i - 1] <= 'z')
-      out[n++] = '_';
-    out[n++] = (char)(upper ? t.p[i] - 'A' + 'a' : t.p[i]);
-  }
-  return out;
+  return fx_snake_case(s, (str){t.p + at, t.len - at});
 }
 
 fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, const char *name)

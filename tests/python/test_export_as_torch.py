@@ -142,3 +142,30 @@ def test_results_that_files_cannot_have() -> None:
         assert (found[1] if isinstance(found, tuple) else found) == wanted
         with pytest.raises(NotImplementedError, match=f"returns {what}, which PyTorch does not"):
             export.save(program, io.BytesIO())
+
+
+# -- Places
+
+
+def wrapped(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def call(*args: Any) -> Any:
+        return f(*args) + 1
+
+    return call
+
+
+class Wrapped(torch.nn.Module):
+    @wrapped
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+class Around(torch.nn.Module):
+    forward = wrapped(lambda self, x: x * 2)  # no function of that name
+
+
+@pytest.mark.parametrize("module", [Wrapped(), Around()])
+def test_only_lines_of_forward_are_places(module: Any) -> None:
+    ours, theirs = pair(module, (torch.ones(2),))
+    assert str(ours) == str(theirs)
