@@ -29,6 +29,7 @@ typedef struct decomposed_graph { /* a graph being decomposed */
   fx_node **nodes;     /* the copies of the others */
   decomposed_items *items; /* of evaluated nodes that have several results */
   bool is_region;          /* its nodes go into the graph around it */
+  table regions;           /* of gradient modes: see find_regions */
 } decomposed_graph;
 
 typedef struct decomposition {
@@ -554,14 +555,10 @@ static void refuse_guards(decomposition *d)
  * it, as in PyTorch; NULL: it is none, or has graphs of other operators in it. */
 static const fx_graph *region_of(session *s, const fx_graph *g, const fx_node *n)
 {
-  const fx_graph *found = NULL;
-
   if (n->op != FX_CALL_FUNCTION || n->n_args < 2 || n->args[1].kind != FX_NODE ||
       strcmp(n->target, "torch.ops.higher_order.wrap_with_set_grad_enabled") != 0)
     return NULL;
-  for (uint32_t i = 0; i < g->n_subgraphs && !found; i++)
-    if (strcmp(g->subgraphs[i].name, n->args[1].as.node->target) == 0)
-      found = g->subgraphs[i].graph;
+  const fx_graph *found = fx_graph_subgraph(g, n->args[1].as.node->target);
   if (!found || !found->n_subgraphs)
     return found;
   session_enter(s);
@@ -572,14 +569,17 @@ static const fx_graph *region_of(session *s, const fx_graph *g, const fx_node *n
   return n_regions == found->n_subgraphs ? found : NULL;
 }
 
-/* True for the node that gets the graph of such a region. */
-static bool is_of_region(decomposition *d, const fx_node *n)
+/* Note the graph's regions, by the nodes that call them and those that get their graphs. */
+static void find_regions(session *s, decomposed_graph *at)
 {
-  const fx_node *user = n->next;
-
-  while (user && (user->n_args < 2 || user->args[1].kind != FX_NODE || user->args[1].as.node != n))
-    user = user->next;
-  return user && region_of(d->c->s, d->at->from, user);
+  session_table_init(s, &at->regions);
+  for (const fx_node *n = at->from->first; n; n = n->next) {
+    const fx_graph *region = region_of(s, at->from, n);
+    if (!region)
+      continue;
+    session_table_put(s, &at->regions, address_key(n), (void *)region);
+    session_table_put(s, &at->regions, address_key(n->args[1].as.node), (void *)region);
+  }
 }
 
 static void decompose_nodes(decomposition *d);
@@ -625,16 +625,16 @@ static void decompose_nodes(decomposition *d)
 {
   capture *c = d->c;
 
+  find_regions(c->s, d->at);
   for (const fx_node *n = d->at->from->first; n; n = n->next) {
-    const fx_graph *region = region_of(c->s, d->at->from, n);
+    const fx_graph *region = table_get(&d->at->regions, address_key(n));
     session_poll(c->s);
     d->node = c->origin = n;
-    if (region)
+    if (region && n->op == FX_CALL_FUNCTION)
       decompose_region(d, n, region);
     else if (n->op == FX_CALL_FUNCTION)
       decompose_call(d, n);
-    else if (!(d->at->is_region && (n->op == FX_PLACEHOLDER || n->op == FX_OUTPUT)) &&
-             !(n->op == FX_GET_ATTR && is_of_region(d, n)))
+    else if (!(d->at->is_region && (n->op == FX_PLACEHOLDER || n->op == FX_OUTPUT)) && !region)
       copy_node(d, n);
     refuse_guards(d);
   }

@@ -169,3 +169,56 @@ class Around(torch.nn.Module):
 def test_only_lines_of_forward_are_places(module: Any) -> None:
     ours, theirs = pair(module, (torch.ones(2),))
     assert str(ours) == str(theirs)
+
+
+# -- Regions
+
+
+class InARow(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            a = x @ y
+            with torch.autocast("cpu", enabled=False):
+                b = y @ x
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    c = b @ x
+            d = a @ y
+            with torch.autocast("cpu", enabled=False):
+                e = x @ x
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            f = e @ y
+        return a, b, c, d, e, f
+
+
+class Mixed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        with torch.no_grad():
+            a = self.linear(x) + 1
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            e = a @ y
+            with torch.no_grad():
+                g = e * x
+            with torch.autocast("cpu", enabled=False):
+                f = e.float() @ (x + y)
+                with torch.no_grad():
+                    i = f * x
+            h = g @ y
+        return e, f, g, h, i
+
+
+def test_regions_of_autocast_are_torchs() -> None:
+    ours, theirs = pair(InARow(), (torch.ones(2, 2), torch.ones(2, 2)))
+    assert code(ours) == code(theirs)
+
+
+def test_regions_of_two_kinds_inside_of_each_other() -> None:
+    module, args = Mixed(), (torch.randn(2, 2), torch.randn(2, 2))
+    program = export.export(module, args)
+    program.validate()
+    for found in (program.module()(*args), reopened(program).module()(*args)):
+        for x, y in zip(found, module(*args), strict=True):
+            assert x.dtype == y.dtype and torch.allclose(x, y, 1e-2, 1e-2)
