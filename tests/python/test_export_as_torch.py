@@ -140,8 +140,40 @@ def test_results_that_files_cannot_have() -> None:
         program = export.export(module, args)
         found = program.module()(*args)
         assert (found[1] if isinstance(found, tuple) else found) == wanted
-        with pytest.raises(NotImplementedError, match=f"returns {what}, which PyTorch does not"):
+        message = f"returns {what}, which PyTorch does not open in a .pt2"
+        with pytest.raises(NotImplementedError, match=message) as caught:
             export.save(program, io.BytesIO())
+        assert what == "a text" or "in forward\n    return x.sum().item() > 2" in str(caught.value)
+
+
+# -- Ranges of numbers
+
+
+class Ranged(torch.nn.Module):
+    def __init__(self, states: Callable[[Any], None]) -> None:
+        super().__init__()
+        self.states = states
+
+    def forward(self, x: Any) -> Any:
+        n = x.item()
+        self.states(n)
+        return x * n
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        lambda n: torch._constrain_as_size(n, min=2, max=9),
+        lambda n: torch.sym_constrain_range(n, min=2, max=9),
+        lambda n: torch.sym_constrain_range_for_size(n, max=9),
+    ],
+)
+def test_stated_ranges_are_checked(states: Any) -> None:
+    ours, theirs = pair(Ranged(states), (torch.tensor(3),))
+    assert code(ours) == code(theirs)
+    for n in (11, -1):
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0"):
+            ours.module()(torch.tensor(n))
 
 
 # -- Places
