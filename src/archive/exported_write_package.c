@@ -300,14 +300,22 @@ static void put_config(package_writer *w, const char *folder, const char *prefix
 /* Refuse results that the format has a place for, but PyTorch's reader has not. */
 static void check_outputs(session *s, const exported_program *p)
 {
-  for (uint32_t i = 0; i < p->n_outputs; i++) {
+  const fx_node *last = p->graph->last;
+  const fx_arg *results = last && last->n_args ? last->args : NULL;
+
+  for (uint32_t i = 0; i < p->n_outputs && results && i < results->n; i++) {
     const exported_arg *a = &p->outputs[i].arg;
+    const fx_arg *r = &results->as.items[i];
+    str place = {NULL, 0};
     const char *what = a->kind == ARG_SYM_BOOL ? "a bool that is known only when it runs" : NULL;
     if (a->kind == ARG_CONSTANT && a->constant.kind == FX_STRING)
       what = "a text";
+    if (r->kind == FX_NODE)
+      place = fx_node_metadata(s, r->as.node, "stack_trace");
     if (what)
       session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
-                          "the program returns %s, which PyTorch does not open in a .pt2", what);
+                          "the program returns %s, which PyTorch does not open in a .pt2%s%.*s",
+                          what, place.len ? "\n  " : "", (int)place.len, place.p);
   }
 }
 

@@ -504,6 +504,8 @@ static void output_leaf(capture *c, rush_value v, const char *name, const char *
 
   (void)name;
   (void)text;
+  if (v.tag == RUSH_TAG_STRING && !c->options->structure) /* a live capture may be for itself */
+    capture_fail(c, "the program returns a text, which PyTorch does not open in a .pt2");
   const exported_arg arg = spec_of(c, v, &a);
   add_output(c, (program_output){.kind = EXPORTED_USER_OUTPUT, .arg = arg}, a);
 }
