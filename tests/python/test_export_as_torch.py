@@ -1,4 +1,4 @@
-"""rushlight.export in torch.export's place: torch's own Dims, what torch opens, names and regions."""
+"""rushlight.export in torch.export's place: torch's own Dims, files, names, regions."""
 
 from __future__ import annotations
 
