@@ -297,6 +297,28 @@ static void put_config(package_writer *w, const char *folder, const char *prefix
   put_text(w, path, out);
 }
 
+/* Refuse results that the format has a place for, but PyTorch's reader has not. */
+static void check_outputs(session *s, const exported_program *p)
+{
+  const fx_node *last = p->graph->last;
+  const fx_arg *results = last && last->n_args ? last->args : NULL;
+
+  for (uint32_t i = 0; i < p->n_outputs && results && i < results->n; i++) {
+    const exported_arg *a = &p->outputs[i].arg;
+    const fx_arg *r = &results->as.items[i];
+    str place = {NULL, 0};
+    const char *what = a->kind == ARG_SYM_BOOL ? "a bool that is known only when it runs" : NULL;
+    if (a->kind == ARG_CONSTANT && a->constant.kind == FX_STRING)
+      what = "a text";
+    if (r->kind == FX_NODE)
+      place = fx_node_metadata(s, r->as.node, "stack_trace");
+    if (what)
+      session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
+                          "the program returns %s, which PyTorch does not open in a .pt2%s%.*s",
+                          what, place.len ? "\n  " : "", (int)place.len, place.p);
+  }
+}
+
 /* -- The archive ------------------------------------------------------------------------------- */
 
 static void put_program(package_writer *w)
@@ -304,6 +326,8 @@ static void put_program(package_writer *w)
   const exported_program *p = w->source->data;
   text_buf *out = session_text(w->s);
 
+  if (!w->from)
+    check_outputs(w->s, p);
   write_model(w->s, out, p);
   put_text(w, session_printf(w->s, "models/%s.json", p->name), out);
   put_config(w, "data/weights/", "weight_",
@@ -315,10 +339,9 @@ static void put_program(package_writer *w)
     put_record(w, "archive_version", "0", 1);
     put_record(w, "byteorder", "little", 6);
     put_record(w, ".data/version", "6\n", 2);
-    const mapping *samples = w->source->samples;
-    if (samples)
-      put_record(w, session_printf(w->s, "data/sample_inputs/%s.pt", p->name), samples->data,
-                 samples->n_bytes);
+    const mapping *samples = w->source->samples; /* without one PyTorch reads an empty record */
+    put_record(w, session_printf(w->s, "data/sample_inputs/%s.pt", p->name),
+               samples ? (const void *)samples->data : "", samples ? samples->n_bytes : 0);
   }
 }
 

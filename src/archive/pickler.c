@@ -131,22 +131,51 @@ static void put_no_hooks(pickler *p)
   put_op(p, PICKLE_OP_REDUCE);
 }
 
-/* Write (layout, sizes, requires_grad, indices, values, hooks), as in PyTorch's archives of
- * programs: is_coalesced is lost. */
+static void put_parts(pickler *p, const sparse_parts *of)
+{
+  if (of->crow)
+    put_tensor(p, of->crow);
+  put_tensor(p, of->indices);
+  put_tensor(p, of->values);
+}
+
+/* Write (layout, (indices, values, sizes[, is_coalesced])), as torch.save does. */
+static void put_saved_sparse(pickler *p, const rush_tensor *t, const sparse_parts *of)
+{
+  put_global(p, "torch.serialization._get_layout");
+  put_op(p, PICKLE_OP_MARK);
+  pickle_str(p->w, of->crow ? STR("torch.sparse_csr") : STR("torch.sparse_coo"));
+  put_op(p, PICKLE_OP_TUPLE);
+  put_op(p, PICKLE_OP_REDUCE);
+  put_op(p, PICKLE_OP_MARK);
+  put_parts(p, of);
+  put_global(p, "torch.Size");
+  put_op(p, PICKLE_OP_MARK);
+  put_ints(p, t->sizes, t->n_dims);
+  put_op(p, PICKLE_OP_TUPLE);
+  put_op(p, PICKLE_OP_REDUCE);
+  if (!of->crow)
+    pickle_bool(p->w, of->is_coalesced);
+  put_op(p, PICKLE_OP_TUPLE);
+}
+
+/* Write a sparse tensor. In archives of programs: (layout, sizes, requires_grad, indices, values,
+ * hooks); is_coalesced is lost there. */
 static void put_sparse(pickler *p, const rush_tensor *t)
 {
   const sparse_parts *of = tensor_sparse(t);
 
   put_global(p, "torch._utils._rebuild_sparse_tensor");
   put_op(p, PICKLE_OP_MARK);
-  pickle_int(p->w, of->layout);
-  put_ints(p, t->sizes, t->n_dims);
-  pickle_bool(p->w, tensor_requires_grad(t));
-  if (of->crow)
-    put_tensor(p, of->crow);
-  put_tensor(p, of->indices);
-  put_tensor(p, of->values);
-  put_no_hooks(p);
+  if (p->is_plain) {
+    put_saved_sparse(p, t, of);
+  } else {
+    pickle_int(p->w, of->layout);
+    put_ints(p, t->sizes, t->n_dims);
+    pickle_bool(p->w, tensor_requires_grad(t));
+    put_parts(p, of);
+    put_no_hooks(p);
+  }
   put_op(p, PICKLE_OP_TUPLE);
   put_op(p, PICKLE_OP_REDUCE);
 }

@@ -311,7 +311,7 @@ static rush_value add_tensor_input(capture *c, const rush_tensor *t, fx_node *n,
   }
   if (varies)
     set_strides(c, &f, t);
-  n->val = capture_val(c, &f, requires_grad);
+  n->val = capture_val_of_input(c, &f, t);
   add_input(c, n, (exported_arg){.kind = ARG_TENSOR, .name = n->name});
   return capture_tensor_new(c, n, &f, requires_grad);
 }
@@ -504,7 +504,7 @@ static void output_leaf(capture *c, rush_value v, const char *name, const char *
 
   (void)name;
   (void)text;
-  if (v.tag == RUSH_TAG_STRING)
+  if (v.tag == RUSH_TAG_STRING && !c->options->structure) /* a live capture may be for itself */
     capture_fail(c, "the program returns a text, which PyTorch does not open in a .pt2");
   const exported_arg arg = spec_of(c, v, &a);
   add_output(c, (program_output){.kind = EXPORTED_USER_OUTPUT, .arg = arg}, a);

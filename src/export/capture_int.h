@@ -216,6 +216,8 @@ capture_tensor *capture_tensor_of(capture *c, const rush_tensor *t);
 void capture_check_write(capture *c, const op *o, capture_tensor *t);
 /* Describe a tensor for its node. */
 const fx_val *capture_val(capture *c, const symshape_facts *facts, bool requires_grad);
+/* The same of an input, which is t in the example: it may be sparse. */
+const fx_val *capture_val_of_input(capture *c, const symshape_facts *facts, const rush_tensor *t);
 /* Facts of a tensor whose sizes are numbers. */
 symshape_facts capture_facts_of(capture *c, const rush_tensor *t);
 /* Make a tensor of known data, as a result of the code: a copy of a constant, if a node needs

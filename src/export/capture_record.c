@@ -11,6 +11,7 @@
 #include "ops/call/lookup.h"
 #include "ops/call/shape.h"
 #include "ops/table/op_keys.h"
+#include "tensor/sparse.h"
 
 #define ASSERT_METADATA "torch.ops.aten._assert_tensor_metadata.default"
 
@@ -50,9 +51,9 @@ static void add_line(text_buf *out, const source *src, uint32_t offset, const ch
               src->name ? src->name : "<string>", line, in, (int)(end - start), src->text + start);
 }
 
-/* Append a line of Python's frames as a trace has it, "net.py(12): forward", and the line's
- * text. */
-static void add_python_frame(text_buf *out, str line, str code)
+/* Append a line of Python's frames as a trace has it, "net.py(12): forward", and the line's text,
+ * if `is_wanted`; returns false if it is no such line. */
+static bool add_python_frame(text_buf *out, str line, str code, bool is_wanted)
 {
   size_t open = line.len, close;
 
@@ -61,20 +62,23 @@ static void add_python_frame(text_buf *out, str line, str code)
   for (close = open; close < line.len && line.p[close] >= '0' && line.p[close] <= '9'; close++)
     ;
   if (!open || close == open || close + 3 > line.len || memcmp(line.p + close, "): ", 3) != 0)
-    return;
-  text_printf(out, "%sFile \"%.*s\", line %.*s, in %.*s\n    %.*s", out->len ? "\n  " : "",
-              (int)open - 1, line.p, (int)(close - open), line.p + open,
-              (int)(line.len - close - 3), line.p + close + 3, (int)code.len, code.p);
+    return false;
+  if (is_wanted)
+    text_printf(out, "%sFile \"%.*s\", line %.*s, in %.*s\n    %.*s", out->len ? "\n  " : "",
+                (int)open - 1, line.p, (int)(close - open), line.p + open,
+                (int)(line.len - close - 3), line.p + close + 3, (int)code.len, code.p);
+  return true;
 }
 
 /* Append the frames of a node that was traced, whose text they are, innermost first; returns false
- * if the text is code.  Where the text has lines of code ("    y = x + 1" after their frames), it
- * is a live capture's, and only frames with one are appended: torch.export's. */
-static bool add_python_frames(text_buf *out, const source *src)
+ * if the text is code.  Of a live capture only those are appended that have a line of code
+ * ("    y = x + 1" after their frame): torch.export's. */
+static bool add_python_frames(text_buf *out, const source *src, bool is_live)
 {
   static const char indent[] = "\n    ";
-  const bool has_code = strstr(src->text, indent) != NULL;
-  const size_t before = out->len, n_indent = sizeof indent - 2;
+  const bool needs_code = is_live || strstr(src->text, indent) != NULL;
+  const size_t n_indent = sizeof indent - 2;
+  bool found = false;
   str code = {NULL, 0};
   size_t end = src->len;
 
@@ -87,13 +91,12 @@ static bool add_python_frames(text_buf *out, const source *src)
     if (len >= n_indent && memcmp(src->text + start, indent + 1, n_indent) == 0) {
       code = (str){src->text + start + n_indent, len - n_indent};
     } else {
-      if (!has_code || code.p)
-        add_python_frame(out, (str){src->text + start, len}, code);
+      found |= add_python_frame(out, (str){src->text + start, len}, code, !needs_code || code.p);
       code = (str){NULL, 0};
     }
     end = start;
   }
-  return out->len > before;
+  return found;
 }
 
 static void add_frames(capture *c, text_buf *out, const capture_frame *f)
@@ -107,13 +110,14 @@ static void add_frames(capture *c, text_buf *out, const capture_frame *f)
   add_frames(c, out, f->outer);
   session_leave(c->s);
   const program *p = f->function->program;
+  const bool is_live = c->options->structure != NULL;
   if (!f->at || !f->at->range.src || f->function->is_builtin)
     return;
   if (p->original && p->original(c->s->cx, f->function->program, &f->at->range, &from, &src)) {
-    if (!add_python_frames(out, src))
+    if (!add_python_frames(out, src, is_live))
       add_line(out, src, from.start, f->function->name);
     source_release(src);
-  } else if (!add_python_frames(out, f->at->range.src)) {
+  } else if (!add_python_frames(out, f->at->range.src, is_live)) {
     add_line(out, f->at->range.src, f->at->range.start, f->function->name);
   }
 }
@@ -169,7 +173,7 @@ static const char *node_name(capture *c, const char *target)
     return session_printf(c->s, "%.*s_%s", (int)n, first, last + 1);
   const bool is_magic = n > 4 && strncmp(first, "__", 2) == 0 && last[-1] == '_' &&
                         last[-2] == '_';
-  return is_magic ? session_strndup(c->s, first + 2, n - 4) : session_strndup(c->s, first, n);
+  return fx_snake_case(c->s, is_magic ? (str){first + 2, n - 4} : (str){first, n});
 }
 
 fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args)
@@ -220,12 +224,14 @@ static const fx_number *describe_all(capture *c, const symint *values, int n)
   return out;
 }
 
-const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_grad)
+static const fx_val *describe_tensor(capture *c, const symshape_facts *f, bool requires_grad,
+                                     int layout)
 {
   fx_tensor *t = keep_array(c, 1, sizeof *t);
   fx_val *v = keep_array(c, 1, sizeof *v);
 
   *t = (fx_tensor){.dtype = f->dtype,
+                   .layout = layout,
                    .requires_grad = requires_grad,
                    .n_dims = (uint32_t)f->n_dims,
                    .n_strides = (uint32_t)f->n_dims,
@@ -235,6 +241,16 @@ const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_gra
   capture_describe(c, &t->offset, f->offset);
   *v = (fx_val){.kind = FX_VAL_TENSOR, .as.tensor = t};
   return v;
+}
+
+const fx_val *capture_val(capture *c, const symshape_facts *f, bool requires_grad)
+{
+  return describe_tensor(c, f, requires_grad, LAYOUT_STRIDED);
+}
+
+const fx_val *capture_val_of_input(capture *c, const symshape_facts *f, const rush_tensor *t)
+{
+  return describe_tensor(c, f, t->h.flags & TENSOR_REQUIRES_GRAD, tensor_layout(t));
 }
 
 static capture_tensor *add_tensor(capture *c, const rush_tensor *identity, fx_node *n,
@@ -303,7 +319,7 @@ static fx_node *state_node(capture *c, exported_input_kind kind, const char *nam
     *p = *p == '.' ? '_' : *p;
   fx_node *n = fx_node_new(c->s, c->p->graph, FX_PLACEHOLDER, node_name, node_name);
   n->target = n->name;
-  n->val = capture_val(c, facts, t->h.flags & TENSOR_REQUIRES_GRAD);
+  n->val = capture_val_of_input(c, facts, t);
   if (c->first_input)
     fx_node_move_before(n, c->first_input);
   GROW(c->s, c->inputs, c->n_inputs, c->cap_inputs, 32);

@@ -4,8 +4,13 @@
  * While a program is captured, a change of the mode is a marker: a node with one of the targets
  * below.  At the end the nodes between two markers move into a graph, whose inputs are what they
  * use of outside in the order of first use, and whose results are what is used of them, likewise;
- * the markers go.  Gradient modes come first: a region of autocast inside of one stays inside. */
+ * the markers go.  Gradient modes come first: a region of autocast inside of one stays inside.
+ *
+ * The uses of all nodes of a graph are listed before its first region is made, so that a region
+ * costs what it holds and what uses its results: O(n log n) for a graph. */
 #include "export/capture_int.h"
+
+#include <stdlib.h>
 
 #include "base/grow.h"
 #include "ops/call/lookup.h"
@@ -112,12 +117,51 @@ static void replace_inputs(capture *c, fx_node *n, const table *by)
   n->kwargs = named;
 }
 
+/* -- Uses of nodes ----------------------------------------------------------------------------- */
+
+typedef struct use {
+  fx_node *user;
+  uint32_t at; /* grows along the graph */
+  struct use *next;
+} use;
+
+/* The regions of one kind of one graph. */
+typedef struct wrapping {
+  capture *c;
+  fx_graph *g;
+  const char *target; /* of their calls */
+  bool hides_inputs;  /* PyTorch numbers the program's inputs in their graphs */
+  table uses;         /* node -> its uses, the last one first */
+  fx_node *user;
+  uint32_t n_uses;
+  uint32_t made;      /* the number in the name of the next call's graph */
+} wrapping;
+
+static void note_use(void *arg, fx_node *n)
+{
+  wrapping *w = arg;
+  use *u = session_new(w->c->s, use);
+
+  *u = (use){w->user, w->n_uses++, table_get(&w->uses, address_key(n))};
+  session_table_put(w->c->s, &w->uses, address_key(n), u);
+}
+
+static void list_uses(wrapping *w)
+{
+  session_table_init(w->c->s, &w->uses);
+  for (fx_node *n = w->g->first; n; n = n->next) {
+    w->user = n;
+    fx_node_inputs(w->c->s, n, note_use, w);
+  }
+}
+
 /* -- One region -------------------------------------------------------------------------------- */
 
 typedef struct region {
+  wrapping *w;
   capture *c;
   fx_graph *g, *inner;
-  nodes inside, used, results;
+  nodes inside, used, results, users; /* users: the nodes outside that use the results */
   table outside; /* node of outside -> its placeholder */
 } region;
 
@@ -128,22 +172,45 @@ static void note_used(void *arg, fx_node *n)
   if (!has(&r->inside, n))
     take_in(&r->used, n);
 }
-static void note_result(void *arg, fx_node *n)
-{
-  region *r = arg;
 
-  if (has(&r->inside, n))
-    take_in(&r->results, n);
+static int by_first_use(const void *a, const void *b)
+{
+  const use *left = a, *right = b;
+
+  return left->at < right->at ? -1 : left->at > right->at;
 }
 
-static void add_placeholders(region *r, bool hides_inputs)
+/* Find the results, in the order of their first use outside, and who uses them. */
+static void find_results(region *r)
+{
+  use *found = session_array(r->c->s, use, (size_t)r->inside.n + 1);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < r->inside.n; i++) {
+    bool is_result = false;
+    for (const use *u = table_get(&r->w->uses, address_key(r->inside.v[i])); u; u = u->next) {
+      if (has(&r->inside, u->user))
+        continue;
+      take_in(&r->users, u->user);
+      found[n] = (use){r->inside.v[i], u->at, NULL};
+      is_result = true;
+    }
+    n += is_result;
+  }
+  qsort(found, n, sizeof *found, by_first_use);
+  for (uint32_t i = 0; i < n; i++)
+    take_in(&r->results, found[i].user);
+}
+
+static void add_placeholders(region *r)
 {
   session *s = r->c->s;
+  const bool hides_inputs = r->w->hides_inputs && r->g == r->c->p->graph;
 
   for (uint32_t i = 0; i < r->used.n; i++) {
     const fx_node *n = r->used.v[i];
     const bool is_hidden = hides_inputs && n->op == FX_PLACEHOLDER;
-    const char *name = is_hidden ? session_printf(s, "arg%u_1", i) : n->name;
+    const char *name = is_hidden ? session_printf(s, "arg%u_1", n->index) : n->name;
     fx_node *p = fx_node_new(s, r->inner, FX_PLACEHOLDER, name, name);
     p->target = p->name;
     p->val = n->val;
@@ -200,16 +267,15 @@ static void add_items(region *r, fx_node *call, fx_node *at)
   for (uint32_t i = 0; i < r->results.n; i++) {
     const fx_node *from = r->results.v[i];
     const fx_arg args[] = {fx_arg_node(call), fx_arg_int(i)};
-    fx_node *n = put_before(r, FX_CALL_FUNCTION, "_operator.getitem",
-                            is_one ? "getitem" : from->name, args, 2, at);
+    fx_node *n = put_before(r, FX_CALL_FUNCTION, "_operator.getitem", "getitem", args, 2, at);
     if (!is_one)
       n->name = from->name;
     n->val = vals[i] = from->val;
     n->metadata = from->metadata;
     session_table_put(r->c->s, by, address_key(from), n);
   }
-  for (fx_node *n = at; n; n = n->next)
-    replace_inputs(r->c, n, by);
+  for (uint32_t i = 0; i < r->users.n; i++)
+    replace_inputs(r->c, r->users.v[i], by);
 }
 
 static bool has_effect(capture *c, const fx_node *n)
@@ -231,57 +297,72 @@ static void drop_nodes(region *r)
     fx_node_unlink(r->inside.v[i]);
 }
 
-/* Move the nodes of [first, end) into a graph, which `target` calls with `flags` first. */
-static void wrap_nodes(capture *c, fx_node *first, fx_node *end, const char *target,
-                 const fx_arg *flags, uint32_t n_flags, const char *graph_name, const char *name)
+static region *region_new(wrapping *w, fx_node *first, fx_node *end)
 {
-  session *s = c->s;
+  session *s = w->c->s;
   region *r = session_new(s, region);
 
-  *r = (region){.c = c, .g = first->graph, .inner = fx_graph_new(s, c->mem)};
+  *r = (region){.w = w, .c = w->c, .g = w->g, .inner = fx_graph_new(s, w->c->mem)};
   nodes_init(s, &r->inside);
   nodes_init(s, &r->used);
   nodes_init(s, &r->results);
+  nodes_init(s, &r->users);
   session_table_init(s, &r->outside);
   for (fx_node *n = first; n != end; n = n->next)
     take_in(&r->inside, n);
   for (fx_node *n = first; n != end; n = n->next)
     fx_node_inputs(s, n, note_used, r);
-  for (const fx_node *n = end; n; n = n->next)
-    fx_node_inputs(s, n, note_result, r);
+  find_results(r);
+  return r;
+}
+
+/* Put the call of the region's graph before `end`: with the marker's arguments, then what the
+ * region uses. */
+static fx_node *call_region(region *r, const fx_node *marker, const char *graph_name, fx_node *end)
+{
+  capture *c = r->c;
+  const uint32_t n_flags = marker->n_args;
+  fx_arg *args = session_array(c->s, fx_arg, (size_t)n_flags + r->used.n + 2);
+  const char *name = session_printf(c->s, "submod_%u", r->w->made++);
+
+  memcpy(args, marker->args, n_flags * sizeof *args);
+  args[n_flags] = fx_arg_node(put_before(r, FX_GET_ATTR, graph_name, name, NULL, 0, end));
+  for (uint32_t i = 0; i < r->used.n; i++)
+    args[n_flags + 1 + i] = fx_arg_node(r->used.v[i]);
+  return put_before(r, FX_CALL_FUNCTION, r->w->target, NULL, args, n_flags + 1 + r->used.n, end);
+}
+
+/* Move the nodes from a marker to `end` into a graph; `segment`: the number in its name. */
+static void wrap_nodes(wrapping *w, const fx_node *marker, fx_node *end, uint32_t segment)
+{
+  capture *c = w->c;
+  session *s = c->s;
+
+  if (marker->next == end)
+    return;
+  region *r = region_new(w, marker->next, end);
   if (!r->results.n) {
     drop_nodes(r);
     return;
   }
-  add_placeholders(r, target[strlen(target) - 1] == 't');
+  add_placeholders(r);
   for (uint32_t i = 0; i < r->inside.n; i++) {
     move_node(s, r->inside.v[i], r->inner);
     replace_inputs(c, r->inside.v[i], &r->outside);
   }
   add_inner_output(r);
-  const char *kept = capture_text(c, graph_name);
-  fx_graph_add_subgraph(s, r->g, kept, r->inner);
-  fx_arg *args = session_array(s, fx_arg, (size_t)n_flags + r->used.n + 2);
-  memcpy(args, flags, n_flags * sizeof *args);
-  args[n_flags] = fx_arg_node(put_before(r, FX_GET_ATTR, kept, name, NULL, 0, end));
-  for (uint32_t i = 0; i < r->used.n; i++)
-    args[n_flags + 1 + i] = fx_arg_node(r->used.v[i]);
-  fx_node *call = put_before(r, FX_CALL_FUNCTION, target, NULL, args, n_flags + 1 + r->used.n, end);
+  const char *name = session_printf(s, "submod_%u", segment);
+  while (fx_graph_subgraph(r->g, name)) /* of the other kind of regions */
+    name = session_printf(s, "submod_%u", w->made++);
+  name = capture_text(c, name);
+  fx_graph_add_subgraph(s, r->g, name, r->inner);
+  fx_node *call = call_region(r, marker, name, end);
   if (r->results.n == 1)
     call->name = r->results.v[0]->name;
   add_items(r, call, end);
 }
 
 /* -- All regions of a graph -------------------------------------------------------------------- */
-
-static uint32_t count_calls(const fx_graph *g, const char *a, const char *b)
-{
-  uint32_t count = 0;
-
-  for (const fx_node *n = g->first; n; n = n->next)
-    count += is_call(n, a) || is_call(n, b);
-  return count;
-}
 
 static fx_node *next_marker(fx_node *n)
 {
@@ -290,18 +371,18 @@ static fx_node *next_marker(fx_node *n)
   return n;
 }
 
-static void wrap_grad(capture *c, fx_graph *g)
+static void wrap_grad(wrapping *w)
 {
-  uint32_t made = count_calls(g, set_grad, set_grad) + 1, segment = 0;
+  uint32_t segment = 0;
   fx_node *end;
 
-  for (fx_node *n = next_marker(g->first); n->op != FX_OUTPUT; n = end) {
-    fx_node *first = n->next;
-    end = next_marker(first);
+  for (const fx_node *n = w->g->first; n; n = n->next)
+    w->made += is_call(n, set_grad);
+  for (fx_node *n = next_marker(w->g->first); n->op != FX_OUTPUT; n = end) {
+    end = next_marker(n->next);
     segment++;
-    if (!n->args[0].as.b && first != end)
-      wrap_nodes(c, first, end, "torch.ops.higher_order.wrap_with_set_grad_enabled", n->args, 1,
-           session_printf(c->s, "submod_%u", segment), session_printf(c->s, "submod_%u", made++));
+    if (!n->args[0].as.b)
+      wrap_nodes(w, n, end, segment);
     fx_node_unlink(n);
   }
 }
@@ -321,36 +402,53 @@ static fx_node *exit_of(fx_node *enter)
   return n;
 }
 
-static void wrap_autocast(capture *c, fx_graph *g)
+/* Return the number of the segment that follows a region: there is one between two regions, if
+ * nodes are between them. */
+static uint32_t segment_after(const fx_node *exit, uint32_t segment)
 {
-  uint32_t made = count_calls(g, enter_autocast, exit_autocast) + 1, segment = 1;
+  const fx_node *n = exit->op == FX_OUTPUT ? exit : exit->next;
+
+  return segment + (n->op != FX_OUTPUT && !is_call(n, enter_autocast));
+}
+
+static void wrap_autocast(wrapping *w)
+{
+  uint32_t segment = 0;
   fx_node *next;
 
-  for (fx_node *n = g->first; n; n = next) {
-    next = n->next;
-    if (is_call(n, exit_autocast)) {
-      fx_node_unlink(n);
-      continue;
+  for (fx_node *n = w->g->first; n; n = n->next)
+    if (is_call(n, enter_autocast)) {
+      n = exit_of(n);
+      w->made = segment_after(n, w->made + 1);
     }
-    if (!is_call(n, enter_autocast))
-      continue;
-    fx_node *end = exit_of(n), *first = n->next;
-    if (first != end)
-      wrap_nodes(c, first, end, "torch.ops.higher_order.wrap_with_autocast", n->args, n->n_args,
-           session_printf(c->s, "submod_%u", segment), session_printf(c->s, "submod_%u", made++));
-    segment += 2;
-    fx_node_unlink(n);
-    next = end;
+  for (fx_node *n = w->g->first; n; n = next) {
+    next = n->next;
+    if (is_call(n, enter_autocast)) {
+      next = exit_of(n);
+      const uint32_t after = segment_after(next, segment + 1);
+      wrap_nodes(w, n, next, segment + 1);
+      segment = after;
+    }
+    if (is_call(n, enter_autocast) || is_call(n, exit_autocast))
+      fx_node_unlink(n);
   }
 }
 
-static void wrap_inside(capture *c, fx_graph *g, void (*wrap_graph)(capture *c, fx_graph *g))
+static void wrap_inside(capture *c, fx_graph *g, bool is_autocast)
 {
+  wrapping *w = session_new(c->s, wrapping); /* its table lives as long as the session */
+
   session_enter(c->s);
-  wrap_graph(c, g);
+  *w = (wrapping){.c = c, .g = g, .hides_inputs = is_autocast, .made = 1};
+  w->target = is_autocast ? "torch.ops.higher_order.wrap_with_autocast"
+                          : "torch.ops.higher_order.wrap_with_set_grad_enabled";
+  fx_graph_count_users(c->s, g); /* numbers nodes anew: some were moved */
+  list_uses(w);
+  (is_autocast ? wrap_autocast : wrap_grad)(w);
+  fx_graph_close_gaps(c->s, g);
   for (uint32_t i = 0; i < g->n_subgraphs; i++)
-    wrap_inside(c, g->subgraphs[i].graph, wrap_graph);
-  fx_graph_count_users(c->s, g); /* numbers nodes anew: some were moved out */
+    wrap_inside(c, g->subgraphs[i].graph, is_autocast);
+  fx_graph_count_users(c->s, g);
   session_leave(c->s);
 }
 
@@ -358,8 +456,8 @@ void capture_wrap_regions(capture *c)
 {
   if (!c->has_regions)
     return;
-  wrap_inside(c, c->p->graph, wrap_grad);
-  wrap_inside(c, c->p->graph, wrap_autocast);
+  wrap_inside(c, c->p->graph, false);
+  wrap_inside(c, c->p->graph, true);
   const fx_arg *returned = c->p->graph->last->args;
   for (uint32_t i = 0; i < c->n_outputs; i++)
     if (returned->as.items[i].kind == FX_NODE)

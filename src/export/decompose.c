@@ -29,6 +29,7 @@ typedef struct decomposed_graph { /* a graph being decomposed */
   fx_node **nodes;     /* the copies of the others */
   decomposed_items *items; /* of evaluated nodes that have several results */
   bool is_region;          /* its nodes go into the graph around it */
+  table regions;           /* of gradient modes: see find_regions */
 } decomposed_graph;
 
 typedef struct decomposition {
@@ -37,6 +38,7 @@ typedef struct decomposition {
   decomposed_graph *at;
   const fx_node *node; /* being decomposed */
   bool has_writes;     /* the program has in-place operators */
+  bool has_sparse;     /* and inputs that are not strided */
   decomposed_graph *outermost;
   table symbols;       /* name, or text of an expression -> symint */
   table hints;         /* name of a symbol -> fx_number */
@@ -119,6 +121,15 @@ static bool has_writes(session *s, const fx_graph *g)
     found = has_writes(s, g->subgraphs[i].graph);
   session_leave(s);
   return found;
+}
+
+/* True if an input is a tensor that is not strided; what comes of it may be one, too. */
+static bool has_sparse(const fx_graph *g)
+{
+  for (const fx_node *n = g->first; n && n->op == FX_PLACEHOLDER; n = n->next)
+    if (n->val && n->val->kind == FX_VAL_TENSOR && n->val->as.tensor->layout != 0)
+      return true;
+  return false;
 }
 
 static const exported_bounds *bounds_of(const decomposition *d, str name)
@@ -475,6 +486,8 @@ static void decompose_call(decomposition *d, const fx_node *n)
     take_item(d, n);
   else if (strcmp(n->target, "torch.ops.aten.lift_fresh_copy.default") == 0)
     evaluate(d, n, session_op_of_target(d->c->s, STR("torch.ops.aten.clone.default")));
+  else if (d->has_sparse && strcmp(n->target, "torch.ops.aten.to_dense.default") == 0)
+    evaluate(d, n, session_op_of_target(d->c->s, STR("torch.ops.aten._to_dense.default")));
   else if (o && is_evaluated(d, n, o))
     evaluate(d, n, o);
   else
@@ -542,14 +555,10 @@ static void refuse_guards(decomposition *d)
  * it, as in PyTorch; NULL: it is none, or has graphs of other operators in it. */
 static const fx_graph *region_of(session *s, const fx_graph *g, const fx_node *n)
 {
-  const fx_graph *found = NULL;
-
   if (n->op != FX_CALL_FUNCTION || n->n_args < 2 || n->args[1].kind != FX_NODE ||
       strcmp(n->target, "torch.ops.higher_order.wrap_with_set_grad_enabled") != 0)
     return NULL;
-  for (uint32_t i = 0; i < g->n_subgraphs && !found; i++)
-    if (strcmp(g->subgraphs[i].name, n->args[1].as.node->target) == 0)
-      found = g->subgraphs[i].graph;
+  const fx_graph *found = fx_graph_subgraph(g, n->args[1].as.node->target);
   if (!found || !found->n_subgraphs)
     return found;
   session_enter(s);
@@ -560,14 +569,17 @@ static const fx_graph *region_of(session *s, const fx_graph *g, const fx_node *n
   return n_regions == found->n_subgraphs ? found : NULL;
 }
 
-/* True for the node that gets the graph of such a region. */
-static bool is_of_region(decomposition *d, const fx_node *n)
+/* Note the graph's regions, by the nodes that call them and those that get their graphs. */
+static void find_regions(session *s, decomposed_graph *at)
 {
-  const fx_node *user = n->next;
-
-  while (user && (user->n_args < 2 || user->args[1].kind != FX_NODE || user->args[1].as.node != n))
-    user = user->next;
-  return user && region_of(d->c->s, d->at->from, user);
+  session_table_init(s, &at->regions);
+  for (const fx_node *n = at->from->first; n; n = n->next) {
+    const fx_graph *region = region_of(s, at->from, n);
+    if (!region)
+      continue;
+    session_table_put(s, &at->regions, address_key(n), (void *)region);
+    session_table_put(s, &at->regions, address_key(n->args[1].as.node), (void *)region);
+  }
 }
 
 static void decompose_nodes(decomposition *d);
@@ -613,16 +625,16 @@ static void decompose_nodes(decomposition *d)
 {
   capture *c = d->c;
 
+  find_regions(c->s, d->at);
   for (const fx_node *n = d->at->from->first; n; n = n->next) {
-    const fx_graph *region = region_of(c->s, d->at->from, n);
+    const fx_graph *region = table_get(&d->at->regions, address_key(n));
     session_poll(c->s);
     d->node = c->origin = n;
-    if (region)
+    if (region && n->op == FX_CALL_FUNCTION)
       decompose_region(d, n, region);
     else if (n->op == FX_CALL_FUNCTION)
       decompose_call(d, n);
-    else if (!(d->at->is_region && (n->op == FX_PLACEHOLDER || n->op == FX_OUTPUT)) &&
-             !(n->op == FX_GET_ATTR && is_of_region(d, n)))
+    else if (!(d->at->is_region && (n->op == FX_PLACEHOLDER || n->op == FX_OUTPUT)) && !region)
       copy_node(d, n);
     refuse_guards(d);
   }
@@ -941,6 +953,7 @@ exported_program *decompose_program(session *s, const exported_program *from,
   describe_program(d);
   note_hints(d);
   d->has_writes = has_writes(s, from->graph);
+  d->has_sparse = has_sparse(from->graph);
   reserve_names(d);
   assume_guards(d);
   const bool grad_mode = s->cx->grad_mode;

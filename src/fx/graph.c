@@ -32,7 +32,7 @@ void fx_graph_free_deferred(void *g) { fx_graph_free(g); }
 const char *fx_target_name(session *s, const char *target)
 {
   str t = str_of(target);
-  size_t at = 0, n = 0;
+  size_t at = 0;
 
   if (t.len > 10 && memcmp(t.p, "torch.ops.", 10) == 0) {
     for (at = 10; at < t.len && t.p[at] != '.'; at++)
@@ -42,14 +42,7 @@ const char *fx_target_name(session *s, const char *target)
     for (size_t i = 0; i < t.len; i++)
       at = t.p[i] == '.' ? i + 1 : at;
   }
-  char *out = session_alloc(s, 2 * (t.len - at) + 1);
-  for (size_t i = at; i < t.len; i++) {
-    bool upper = t.p[i] >= 'A' && t.p[i] <= 'Z';
-    if (upper && i > at && t.p[i - 1] >= 'a' && t.p[i - 1] <= 'z')
-      out[n++] = '_';
-    out[n++] = (char)(upper ? t.p[i] - 'A' + 'a' : t.p[i]);
-  }
-  return out;
+  return fx_snake_case(s, (str){t.p + at, t.len - at});
 }
 
 fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, const char *name)
@@ -63,18 +56,36 @@ fx_node *fx_node_new(session *s, fx_graph *g, fx_op op, const char *target, cons
   return n;
 }
 
+/* Return the place of a subgraph and 1; 0: there is none of that name. */
+static uintptr_t place_of(const fx_graph *g, const char *name)
+{
+  return (uintptr_t)table_get(&g->inner, str_of(name));
+}
+
 void fx_graph_move_subgraph(session *s, fx_graph *from, fx_graph *to, const char *name)
 {
-  for (uint32_t i = 0; i < from->n_subgraphs; i++)
-    if (strcmp(from->subgraphs[i].name, name) == 0) {
-      fx_graph *g = from->subgraphs[i].graph;
-      memmove(&from->subgraphs[i], &from->subgraphs[i + 1],
-              (--from->n_subgraphs - i) * sizeof *from->subgraphs);
-      table_remove(&from->inner, str_of(name));
-      session_defer(s, fx_graph_free_deferred, g); /* nobody's, until it is added */
-      fx_graph_add_subgraph(s, to, name, g);
-      return;
-    }
+  const uintptr_t at = place_of(from, name);
+
+  if (!at)
+    return;
+  fx_graph *g = from->subgraphs[at - 1].graph;
+  from->subgraphs[at - 1].graph = NULL;
+  table_remove(&from->inner, str_of(name));
+  session_defer(s, fx_graph_free_deferred, g); /* nobody's, until it is added */
+  fx_graph_add_subgraph(s, to, name, g);
+}
+
+void fx_graph_close_gaps(session *s, fx_graph *g)
+{
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < g->n_subgraphs; i++) {
+    if (!g->subgraphs[i].graph)
+      continue;
+    g->subgraphs[n++] = g->subgraphs[i];
+    session_table_put(s, &g->inner, str_of(g->subgraphs[n - 1].name), (void *)(uintptr_t)n);
+  }
+  g->n_subgraphs = n;
 }
 
 void fx_node_unlink(fx_node *n)
@@ -103,24 +114,24 @@ void fx_node_move_before(fx_node *n, fx_node *at)
 
 void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner)
 {
-  fx_graph *before = fx_graph_subgraph(g, name);
-  uint32_t at = 0;
+  uintptr_t at = place_of(g, name);
+  fx_graph *before = at ? g->subgraphs[at - 1].graph : NULL;
 
-  while (before && g->subgraphs[at].graph != before)
-    at++;
-  if (!before) {
+  if (!at) {
     GROW_IN(s, g->mem, g->subgraphs, g->n_subgraphs, g->cap_subgraphs, 2);
-    at = g->n_subgraphs++;
-    g->subgraphs[at].name = name;
+    at = ++g->n_subgraphs;
+    g->subgraphs[at - 1] = (fx_subgraph){name, NULL};
+    session_table_put(s, &g->inner, str_of(name), (void *)at);
   }
-  g->subgraphs[at].graph = session_keep(s, inner);
-  session_table_put(s, &g->inner, str_of(g->subgraphs[at].name), inner);
+  g->subgraphs[at - 1].graph = session_keep(s, inner);
   fx_graph_free(before);
 }
 
 fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name)
 {
-  return table_get(&g->inner, str_of(name));
+  const uintptr_t at = place_of(g, name);
+
+  return at ? g->subgraphs[at - 1].graph : NULL;
 }
 
 /* -- Uses -------------------------------------------------------------------------------------- */

@@ -153,7 +153,7 @@ struct fx_graph {
   uint32_t n_nodes;
   uint32_t n_subgraphs, cap_subgraphs;
   fx_subgraph *subgraphs; /* owned; each name once, in the order of their first use */
-  table inner;            /* name -> the graph of that subgraph */
+  table inner;            /* name -> the place of that subgraph, and 1 */
   fx_names names;         /* of the nodes */
   fx_unknown *unknown;
 };
@@ -176,8 +176,10 @@ void fx_node_unlink(fx_node *n);
 /* Add a graph under a name; one of that name is replaced, as PyTorch's register_module does. */
 void fx_graph_add_subgraph(session *s, fx_graph *g, const char *name, fx_graph *inner_steal);
 fx_graph *fx_graph_subgraph(const fx_graph *g, const char *name); /* borrowed, or NULL */
-/* Move the graph of that name, if there is one, to another graph. */
+/* Move the graph of that name, if there is one, to another graph.  It leaves a gap, a subgraph
+ * whose graph is NULL: call fx_graph_close_gaps when all are moved.  O(1). */
 void fx_graph_move_subgraph(session *s, fx_graph *from, fx_graph *to, const char *name);
+void fx_graph_close_gaps(session *s, fx_graph *g);
 /* Number the nodes and count the distinct users of each. */
 void fx_graph_count_users(session *s, fx_graph *g);
 /* Call visit(arg, node) for each node among the arguments, in order; a node may come again. */

@@ -71,6 +71,19 @@ static bool split_number(str name, str *base, uint64_t *number)
   return true;
 }
 
+const char *fx_snake_case(session *s, str name)
+{
+  text_buf *out = session_text(s);
+
+  for (size_t i = 0; i < name.len; i++) {
+    const bool is_capital = name.p[i] >= 'A' && name.p[i] <= 'Z';
+    if (is_capital && i > 0 && name.p[i - 1] >= 'a' && name.p[i - 1] <= 'z')
+      text_putc(out, '_');
+    text_putc(out, is_capital ? (char)(name.p[i] - 'A' + 'a') : name.p[i]);
+  }
+  return session_take_text(s, out);
+}
+
 const char *fx_names_take(session *s, fx_names *n, str name)
 {
   char *copy = session_alloc_in(s, n->mem, name.len + 1);

@@ -22,6 +22,8 @@ void fx_names_init(fx_names *n, context *ctx, arena *mem);
 void fx_names_free(fx_names *n);
 /* Return an unused name made from `wanted`; it is in use from now on. */
 const char *fx_names_make(session *s, fx_names *n, str wanted);
+/* Return a name in lower case, with '_' between a small letter and a capital: "m_t" of "mT". */
+const char *fx_snake_case(session *s, str name);
 /* Take a name as it is, also one that is in use. */
 const char *fx_names_take(session *s, fx_names *n, str name);
 

@@ -14,21 +14,21 @@ from typing import Any
 from .. import _rushlight
 from .draft import report_of
 from .dynamic_shapes import (
-    AdditionalInputs,
+    MOST,
     Dim,
-    ShapesCollection,
     _DerivedDim,
     _DimHint,
     _DimHintType,
     _StaticDim,
+    adopted,
 )
 from .errors import translated, user_error
 from .exported_program import ExportedProgram
+from .inputs import check_inputs
 from .values import int_oo
 
 __all__ = ["draft_export", "export"]
 
-MOST = 2**63 - 1
 Dimension = tuple["str | None", int, "str | None", int, int, int, int, int, bool]
 
 
@@ -169,9 +169,10 @@ def _checked(
             "inlined"
         )
     kwargs = dict(kwargs or {})
-    more = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
-    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
+    examples = getattr(dynamic_shapes, "_examples", ())  # of AdditionalInputs
+    if hasattr(dynamic_shapes, "dynamic_shapes"):  # a collection, ours or torch's
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    dynamic_shapes = adopted(dynamic_shapes)
     try:
         kept = preserve_module_call_signature
         made, report = _export(mod, args, kwargs, dynamic_shapes, is_ours, is_draft, kept)
@@ -183,8 +184,8 @@ def _checked(
     made._parts["example_inputs"] = args, kwargs
     if is_draft:
         made._report = report_of(report or "")
-    if more is not None:
-        more.verify(made)
+    for more, named in examples:
+        check_inputs(made, more, named or {})
     return made
 
 

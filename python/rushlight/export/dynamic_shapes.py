@@ -22,6 +22,8 @@ from .values import int_oo
 
 __all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims"]
 
+MOST = 2**63 - 1
+
 
 class _DimHintType(enum.Enum):
     """AUTO: what the program needs. STATIC: the example's size. DYNAMIC: it must vary."""
@@ -212,6 +214,35 @@ class _IntWrapper:
 
     val: int
     dynamism: _DimHint | int | None = dataclasses.field(init=False, default=None)
+
+
+# -- torch's own
+# --------------------------------------------------------------------------------------------
+
+
+def _adopt_dim(spec: Any, kinds: Any) -> Any:
+    """Return ours for a Dim or a hint of torch's; anything else stays."""
+    if isinstance(spec, kinds._DimHint):
+        return _DimHint(_DimHintType[spec.type.name], spec.min, spec.max, _factory=False)
+    if isinstance(spec, kinds._StaticDim):
+        return _StaticDim(spec.value)
+    if isinstance(spec, kinds._DerivedDim):
+        offset = spec.fn(0)  # increasing and linear, as torch demands
+        return _DerivedDim(_adopt_dim(spec.root, kinds), spec.fn(1) - offset, offset)
+    if isinstance(spec, kinds.Dim):
+        most = None if spec.max > MOST else int(spec.max)
+        return Dim(spec.__name__, min=int(spec.min), max=most)
+    return spec
+
+
+def adopted(shapes: Any) -> Any:
+    """Return `dynamic_shapes` with ours in the place of torch's Dims and hints."""
+    torch: Any = sys.modules.get("torch.export.dynamic_shapes")
+    if torch is None or shapes is None:
+        return shapes
+    from torch.utils import _pytree
+
+    return _pytree.tree_map(lambda spec: _adopt_dim(spec, torch), shapes)
 
 
 # -- Trees

@@ -50,6 +50,16 @@ _OF_VMAP = (
     "lazy_load_decompositions",
 )  # fmt: skip
 _SIZES = {"aten::sym_size": "size", "aten::sym_numel": "numel", "aten::sym_stride": "stride"}
+# What states the range of a number, and the least one unless it is given.
+_RANGES = {"aten::sym_constrain_range": None, "aten::sym_constrain_range_for_size": 0}
+
+
+def check_range(node: Any, least: int | None, most: int | None) -> None:
+    """Record that the program checks a symbolic number, as torch._check does."""
+    if least is not None:
+        node.ge(Number(node.tracer, 0, least)).expect_true("", 0)
+    if most is not None:
+        node.le(Number(node.tracer, 0, most)).expect_true("", 0)
 
 
 class LiveTracer(Tracer):
@@ -90,6 +100,9 @@ class LiveTracer(Tracer):
         name = known.name if known is not None else ""
         if name in ("aten::item", "aten::_local_scalar_dense"):
             return self.item(args[0])
+        if name in _RANGES and isinstance(args[0], torch.SymInt):
+            least = kwargs.get("min")
+            check_range(args[0].node, _RANGES[name] if least is None else least, kwargs.get("max"))
         if name in _SIZES and self.varies(args[0]):
             found = self.asked(args[0], _SIZES[name], *args[1:])
             return list(found) if isinstance(found, torch.Size) else found

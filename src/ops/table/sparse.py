@@ -57,7 +57,7 @@ sparse(True,
              "requires_grad_")
 
 make("coalesce", "kernel_sparse_coalesce", same=["aten::_coalesce"])
-op("aten::_to_dense", family="sparse", kernel="kernel_dense_to_dense",
+op("aten::_to_dense", family="sparse", kernel="kernel_dense_to_dense", shape="like_rows",
    sparse="kernel_sparse_to_dense")
 sparse("kernel_sparse_to_dense", "to_dense")
 sparse("kernel_sparse_detach", "detach alias prim::data")
