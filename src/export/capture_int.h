@@ -425,6 +425,9 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
 
 /* -- capture_constraint.c ---------------------------------------------------------------------- */
 
+/* True for a size that a hint describes, Dim.AUTO(min=3): its range is compared with what was found
+ * out of it at the end. */
+bool capture_is_hint(const capture *c, const capture_dim *d);
 /* Write the guards; leaves the session if a dimension that was to vary does not meet them. */
 void capture_finish_guards(capture *c);
 

@@ -615,10 +615,23 @@ const expression *capture_expression(capture *c, symint e)
   return expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
 }
 
+/* True if a size that a hint describes is always equal to this one, by a guard. */
+static bool is_size_of_hint(capture *c, const capture_symbol *y)
+{
+  for (uint32_t i = 0; i < c->n_symbols; i++) {
+    const capture_symbol *other = &c->symbols[i];
+    const symint is = other->dim && capture_is_hint(c, other->dim) ? other->atom->is : NULL;
+    if (is && is->n_terms == 1 && is->k == 0 && is->terms[0].degree == 1 &&
+        sym_simplify(c->env, is) == sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom))
+      return true;
+  }
+  return false;
+}
+
 void capture_add_range(capture *c, const capture_symbol *y)
 {
   exported_bounds *b = &c->p->ranges[c->p->n_ranges];
-  const bool is_declared = y->dim && y->dim->name;
+  const bool is_declared = y->dim && y->dim->name && !is_size_of_hint(c, y);
   const sym_atom *a = y->atom; /* NULL: of a float */
   const bool is_input = y->dim && y->at < 0; /* torch shows no negative ints, and takes them */
   const int64_t given = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;

@@ -6,6 +6,7 @@
 #include "shape/symint.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -647,21 +648,59 @@ static bool occurs(const sym_atom *a, symint in)
   return false;
 }
 
+static int compare_names(const sym_atom *a, const sym_atom *b)
+{
+  char x[16], y[16];
+
+  snprintf(x, sizeof x, "%u", a->number);
+  snprintf(y, sizeof y, "%u", b->number);
+  return strcmp(x, y);
+}
+
+/* True if an equation is to eliminate a rather than b. */
+static bool is_eliminated_first(const sym_env *env, const sym_atom *a, const sym_atom *b)
+{
+  if (!env->by_name || a->kind != SYM_SYMBOL || b->kind != SYM_SYMBOL)
+    return a->id > b->id;
+  if (a->backed != b->backed)
+    return b->backed;
+  if (a->backed && a->hint != b->hint)
+    return a->hint > b->hint;
+  return compare_names(a, b) > 0;
+}
+
+/* Narrow the range of the one symbol of coef*symbol + k, which has the values of `a`. */
+static void learn_range(const sym_atom *a, symint e)
+{
+  if (e->n_terms != 1 || e->terms[0].degree != 1 || e->k == INT64_MIN || e->terms[0].coef < 1)
+    return;
+  sym_atom *x = e->terms[0].atoms[0];
+  const int64_t coef = e->terms[0].coef;
+  if (a->lo != SYM_NEG_INF && a->lo != SYM_INF)
+    x->lo = i64_max(x->lo, -inf_floordiv(inf_add(e->k, -a->lo), coef));
+  if (a->hi != SYM_NEG_INF && a->hi != SYM_INF)
+    x->hi = i64_min(x->hi, inf_floordiv(inf_add(a->hi, -e->k), coef));
+}
+
 /* Use an equation to eliminate an atom that occurs alone in it: the youngest, so that results use
- * the inputs' first names. */
+ * the inputs' first names; or, by_name, the largest, and of equal ones that whose name is last. */
 static void learn_equal(sym_env *env, symint e)
 {
-  for (uint32_t id = env->n_atoms; id-- > 0;)
-    for (uint32_t i = 0; i < e->n_terms; i++) {
-      const sym_term *t = &e->terms[i];
-      if (t->degree != 1 || t->atoms[0]->id != id || (t->coef != 1 && t->coef != -1))
-        continue;
-      symint rest = sym_sub(env, e, of_term(env, *t));
-      if (occurs(t->atoms[0], rest))
-        continue;
-      t->atoms[0]->is = add_scaled(env, zero(env), rest, -t->coef);
-      return;
-    }
+  const sym_term *found = NULL;
+
+  for (uint32_t i = 0; i < e->n_terms; i++) {
+    const sym_term *t = &e->terms[i];
+    if (t->degree != 1 || (t->coef != 1 && t->coef != -1) ||
+        (found && !is_eliminated_first(env, t->atoms[0], found->atoms[0])))
+      continue;
+    if (!occurs(t->atoms[0], sym_sub(env, e, of_term(env, *t))))
+      found = t;
+  }
+  if (!found)
+    return;
+  sym_atom *a = found->atoms[0];
+  a->is = add_scaled(env, zero(env), sym_sub(env, e, of_term(env, *found)), -found->coef);
+  learn_range(a, a->is);
 }
 static void learn_least(symint e)
 {

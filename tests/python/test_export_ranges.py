@@ -1,0 +1,152 @@
+"""Ranges of sizes, and what does not suit them: `dynamic_shapes` of rushlight.export.export, beside
+torch.export with the same module, arguments and dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rushlight.export as ours  # noqa: E402
+
+
+class Of(torch.nn.Module):
+    """A module of a function of tensors."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def shapes_of(lib: Any, texts: list[Any]) -> Any:
+    """Return dynamic_shapes: texts are expressions over Dim."""
+    named = {
+        n: lib.Dim(n, **kw)
+        for n, kw in {
+            "a": {"min": 3},
+            "b": {"max": 20},
+            "c": {},
+            "d": {},
+            "p": {"min": 1, "max": 2},
+        }.items()
+    }
+    dim = lib.Dim
+    scope = {"A": dim.AUTO, "D": dim.DYNAMIC, "S": dim.STATIC, **named}
+
+    def read(text: Any) -> Any:
+        if isinstance(text, (tuple, list)):
+            return tuple(read(item) for item in text)
+        return eval(text, scope) if isinstance(text, str) else text
+
+    return (tuple(read(text) for text in texts),)
+
+
+def add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def small(x: Any) -> Any:
+    assert x.shape[0] <= 32
+    return x + 2
+
+
+def of_thirds(x: Any) -> Any:
+    return x.reshape([-1, 3]) if x.shape[0] >= 9 else x
+
+
+def related(x: Any, y: Any, z: Any) -> Any:
+    if x.shape[0] >= 5 and x.shape[0] <= 36 and y.shape[0] % 3 == 0:
+        return x + y[1:] + z[3:]
+    return x
+
+
+# What `inputs` are (sizes), and dynamic_shapes
+CASES = {
+    "hints of equal sizes": (add, [(6, 4), (6, 4)], [("A(min=4)", "A"), ("D(max=16)", "A(max=32)")]),
+    "a Dim and hints": (add, [(4, 4), (4, 4)], [("A", "a"), ("b", "D")]),
+    "a Dim that is a hint": (add, [(4,), (4,)], [("A(max=16)",), ("c",)]),
+    "a hint after a Dim": (add, [(4,), (4,)], [("a",), ("D(max=16)",)]),
+    "two Dims": (add, [(4,), (4,)], [("c",), ("d",)]),
+    "a Dim of one and two": (lambda x: x * 2, [(2, 2)], [("p", None)]),
+    "a hint that is too small": (lambda x: x[:6], [(8,)], [("D(max=5)",)]),
+    "a hint that is too large": (small, [(8,)], [("A(min=48, max=62)",)]),
+    "a static range": (lambda x: x + 2, [(4,)], [("S(min=6, max=8)",)]),
+    "one size is left": (small, [(32,)], [("D(min=32)",)]),
+    "one size is left of AUTO": (small, [(32,)], [("A(min=32)",)]),
+    "zero and one": (lambda x: x + 2, [(0, 1)], [("D", "D")]),
+    "a size that is fixed": (lambda x: x + torch.ones(4), [(4,)], [("D",)]),
+    "a Dim that is fixed": (lambda x: x + torch.ones(4), [(4,)], [("c",)]),
+    "a derived size": (lambda x, y: x + y[1:], [(5,), (6,)], [("c",), ("d",)]),
+    "a multiple": (lambda x, y: x.reshape(-1) + y, [(4, 3), (12,)], [("c", None), ("d",)]),
+    "a hint derived of a Dim": (lambda x, y: x + y[1:], [(4,), (5,)], [("c",), ("A",)]),
+    "not derived": (lambda x, y: x + y[1:], [(5,), (6,)], [("c",), ("2*c",)]),
+    "no integer": (lambda x: x[::2], [(10,)], [("2*c + 1",)]),
+    "thirds": (of_thirds, [(15,)], [("c",)]),
+    "one root": (related, [(11,), (12,), (14,)], [("c",), ("d",), ("a",)]),
+    "a range": (small, [(8,)], [("c",)]),
+    "a list for a tuple": (lambda x: x[0] + x[1], [[(4,), (4,)]], [(("c",), ("c",))]),
+}  # fmt: skip
+
+
+def attempt(lib: Any, name: str) -> tuple[Any, ...]:
+    function, sizes, texts = CASES[name]
+    inputs = tuple(
+        [torch.ones(*s) for s in size] if isinstance(size, list) else torch.ones(*size)
+        for size in sizes
+    )
+    options = {"strict": False} if lib is not ours else {}
+    try:
+        program = lib.export(Of(function), inputs, dynamic_shapes=shapes_of(lib, texts), **options)
+    except Exception as error:
+        text = str(error).split("\n\nThe ")[0]
+        return type(error).__name__, text
+    return {str(k): str(v) for k, v in program.range_constraints.items()}, program
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ranges_and_refusals_are_torchs(name: str) -> None:
+    theirs, mine = attempt(torch.export, name), attempt(ours, name)
+    assert mine[0] == theirs[0]
+    if isinstance(theirs[0], str):
+        assert mine[1] == theirs[1]
+
+
+def test_sizes_beyond_a_hint_are_refused() -> None:
+    _, program = attempt(ours, "hints of equal sizes")
+    module = program.module()
+    module(torch.ones(16, 32), torch.ones(16, 32))
+    for sizes, text in (((17, 5), r"<= 16"), ((9, 33), r"<= 32"), ((3, 5), r">= 4")):
+        with pytest.raises(AssertionError, match=text):
+            module(torch.ones(*sizes), torch.ones(*sizes))
+
+
+def test_where_dynamic_shapes_do_not_suit() -> None:
+    """Places are named as dynamic_shapes is written: by name, or by position."""
+    module, inputs = Of(lambda x: x["k"][0]), ({"k": [torch.ones(4)]},)
+
+    class Named(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x["k"][0]
+
+    module = Named()
+    for read in (
+        lambda d: {"k": [(d,)]},
+        lambda d: ({"k": [d]},),
+        lambda d: ({"k": ((d,),)},),
+        lambda d: ({"k": d},),
+        lambda d: ({"k": [(d,), (d,)]},),
+        lambda d: ({"K": [(d,)]},),
+        lambda d: {"x": {"k": [(d, None)]}},
+        lambda d: {"x": {"k": [(d,)]}, "k": None},
+    ):
+        found = []
+        for lib in (torch.export, ours):
+            with pytest.raises(Exception) as caught:
+                lib.export(module, inputs, dynamic_shapes=read(lib.Dim("d")))
+            found.append((type(caught.value).__name__, str(caught.value).split("\n\nThe ")[0]))
+        assert found[0] == found[1]
