@@ -218,6 +218,30 @@ static bool is_of_symbol(capture *c, sym_cond cond)
   return false;
 }
 
+/* Return a symbol in e, or `found` if there is none; notes whether there are two. */
+static const sym_atom *only_symbol(symint e, const sym_atom *found, bool *has_two)
+{
+  for (uint32_t i = 0; i < e->n_terms; i++)
+    for (uint32_t d = 0; d < e->terms[i].degree; d++) {
+      const sym_atom *a = e->terms[i].atoms[d];
+      if (a->kind != SYM_SYMBOL) {
+        found = only_symbol(a->b, only_symbol(a->a, found, has_two), has_two);
+      } else {
+        *has_two |= found && found != a;
+        found = a;
+      }
+    }
+  return found;
+}
+
+static bool has_two_symbols(symint e)
+{
+  bool has_two = false;
+
+  (void)only_symbol(e, NULL, &has_two);
+  return has_two;
+}
+
 /* Return a remainder of the sizes that there are after all guards; anything else as it is. */
 static symint mod_of_present(capture *c, symint e)
 {
@@ -434,6 +458,8 @@ static void add_guard(violations *v, uint32_t i)
   add_text(c, text);
   if (is_of_symbol(c, cond))
     return;
+  if (cond.rel != SYM_EQ && has_two_symbols(cond.e))
+    return; /* as in PyTorch it is left to the program */
   const sym_cond now = {cond.rel, mod_of_present(c, cond.e)};
   if (now.e != cond.e) /* a symbol in it is another one by a later guard */
     text = python_text(c, expression_from_condition(c->s, c->mem, now, capture_symbol_tree, c));

@@ -349,6 +349,11 @@ rush_value capture_plain_number(rush_value v);
 void capture_count(capture *c, rush_value tensor, symint e);
 /* Return the node that computes a number, or the number, as an argument. */
 fx_arg capture_number_arg(capture *c, rush_value v);
+/* Return n, where a float is float(n) or n / 1; NULL: it is something else. */
+symint capture_int_of(capture *c, const expression *e);
+/* Let the program check the equalities of numbers that depend on data among the guards from `first`
+ * on: what follows from them is simplified, so no operator would notice. */
+void capture_check_equalities(capture *c, uint32_t first);
 /* Compute an operator on integers of which some are symbolic; returns false if it is none that is
  * known here. */
 bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result);

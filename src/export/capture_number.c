@@ -83,6 +83,26 @@ bool capture_can_decide(capture *c, const capture_number *n)
   return sym_known(c->env, cond) >= 0 || sym_hint(cond.e, &ignored);
 }
 
+static symint symbol_by_name(void *arg, const expression *symbol)
+{
+  const capture *c = arg;
+
+  for (uint32_t i = 0; i < c->n_symbols; i++)
+    if (c->symbols[i].atom && str_eq(c->symbols[i].expr->name, symbol->name))
+      return sym_of_atom(c->env, (sym_atom *)(uintptr_t)c->symbols[i].atom);
+  return NULL;
+}
+
+symint capture_int_of(capture *c, const expression *e)
+{
+  const bool is_itself = e->kind == EXPRESSION_INT_TRUE_DIV &&
+                         expression_is_integer(e->args[1]) && e->args[1]->p == 1;
+
+  return is_itself || e->kind == EXPRESSION_TO_FLOAT
+           ? expression_to_symint(c->env, e->args[0], symbol_by_name, c)
+           : NULL;
+}
+
 /* Require that a float or a bool that is no relation is what it is now. */
 static rush_value fix_by_text(capture *c, const capture_number *n)
 {
@@ -470,6 +490,42 @@ static fx_node *relation_node(capture *c, const capture_number *n)
   *v = (fx_val){.kind = FX_VAL_BOOL, .as.number = number};
   made->val = v;
   return made;
+}
+
+/* Make the node of a == b, of sizes that a guard says are equal: they are not simplified. */
+static fx_node *equality_node(capture *c, symint a, symint b)
+{
+  const fx_arg args[] = {number_or_node(c, a), number_or_node(c, b)};
+  const expression *const sides[] = {capture_expression(c, a), capture_expression(c, b)};
+  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
+  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
+  fx_node *made = capture_node(c, "_operator.eq", args, 2);
+
+  *number = (fx_number){.expr = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides)};
+  *v = (fx_val){.kind = FX_VAL_BOOL, .as.number = number};
+  made->val = v;
+  return made;
+}
+
+void capture_check_equalities(capture *c, uint32_t first)
+{
+  sym_env *env = c->env;
+  int64_t ignored;
+
+  for (uint32_t i = first; i < env->n_guards; i++) {
+    const symint e = env->guards[i].e;
+    symint a = sym_const(env, e->k > 0 ? e->k : 0), b = sym_const(env, e->k < 0 ? -e->k : 0);
+    if (env->guards[i].rel != SYM_EQ || sym_hint(e, &ignored))
+      continue;
+    for (uint32_t t = 0; t < e->n_terms; t++) {
+      const int64_t coef = e->terms[t].coef;
+      const symint term = term_alone(c, e->terms[t], coef < 0 ? -coef : coef);
+      a = coef > 0 ? sym_add(env, a, term) : a;
+      b = coef < 0 ? sym_add(env, b, term) : b;
+    }
+    fx_node *n = equality_node(c, a, b);
+    capture_check(c, capture_number_by_node(c, FX_VAL_BOOL, n->val->as.number->expr, n));
+  }
 }
 
 fx_arg capture_number_arg(capture *c, rush_value v)

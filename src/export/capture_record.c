@@ -689,7 +689,9 @@ static void apply_rule(capture *c, const op *called, const rush_value *args, sym
   }
   if (c->n_autocast)
     cast_arguments(c, call);
+  const uint32_t before = c->env->n_guards;
   op_symshape(c->s, c->env, o, call);
+  capture_check_equalities(c, before);
   const ir_facts *f = c->n_autocast && call->n_results ? declared_facts(c, 0) : NULL;
   if (f && f->dtype != DTYPE_NONE && !(call->results[0]->flags & SHAPE_ITSELF))
     call->results[0]->dtype = f->dtype;

@@ -150,3 +150,77 @@ def test_where_dynamic_shapes_do_not_suit() -> None:
                 lib.export(module, inputs, dynamic_shapes=read(lib.Dim("d")))
             found.append((type(caught.value).__name__, str(caught.value).split("\n\nThe ")[0]))
         assert found[0] == found[1]
+
+
+# -- Numbers that depend on data
+# --------------------------------------------------------------------------------------------
+
+
+def view_of_zeros(x: Any) -> Any:
+    n = x[0].item()
+    return torch.zeros(5, n).view(n, 5)
+
+
+def reshaped(x: Any) -> Any:
+    a, b = x.tolist()
+    return torch.zeros(a).reshape(b)
+
+
+def of_numbers(x: Any) -> Any:
+    a, b = x.tolist()
+    return torch.ones(max(a, 3)) + torch.ones(max(b, 3)), max(x[0], x[1]) + min(x[0], 5)
+
+
+def checked(x: Any) -> Any:
+    n = x[0].item()
+    torch._check_is_size(n)
+    torch._check(n < x.size(0) * 2)
+    return torch.arange(8)[:n]
+
+
+DATA: dict[str, Any] = {
+    "view": (view_of_zeros, [[9, 1], [4, 4]]),
+    "reshape": (reshaped, [[4, 4], [6, 6]]),
+    "max and min": (of_numbers, [[2, 3], [3, 1], [7, 7]]),
+    "select": (lambda x: torch.arange(10)[x[0].item()], [[2, 1], [-3, 1]]),
+    "slice": (lambda x: torch.arange(10)[x[0].item() : x[1].item()], [[2, 4], [1, -1], [8, 20]]),
+    "narrow": (lambda x: torch.arange(10).narrow(0, x[0].item(), 2), [[2, 4], [-3, 1]]),
+    "compared": (checked, [[3, 0], [0, 0]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_numbers_of_data(name: str) -> None:
+    """Where torch.export asks nothing before the program runs, neither do we."""
+    function, values = DATA[name]
+    example = torch.tensor(values[0])
+    torch.export.export(Of(function), (example,), strict=False)
+    program = ours.export(Of(function), (example,))
+    for one in (program, program.run_decompositions()):
+        for value in values:
+            x = torch.tensor(value)
+            torch.testing.assert_close(one.module()(x), function(x), check_dtype=False)
+
+
+def test_what_must_be_equal_is_checked() -> None:
+    """A number that was found equal to another one is not forgotten."""
+    for function, value in ((reshaped, [5, 6]), (of_numbers, [5, 6])):
+        program = ours.export(Of(function), (torch.tensor([4, 4]),))
+        for one in (program, program.run_decompositions()):
+            with pytest.raises(RuntimeError, match="Runtime assertion failed for expression Eq"):
+                one.module()(torch.tensor(value))
+
+
+def test_an_int_of_a_size_fixes_it() -> None:
+    texts = []
+    for lib, options in ((torch.export, {"strict": False}), (ours, {})):
+        with pytest.raises(Exception, match="specialized it to be a constant") as caught:
+            shapes = ({0: lib.Dim.DYNAMIC},)
+            lib.export(
+                Of(lambda x: x * int(x.shape[0] / 1)),
+                (torch.ones(28),),
+                dynamic_shapes=(shapes,),
+                **options,
+            )
+        texts.append(str(caught.value).split("\n\nThe ")[0])
+    assert texts[0] == texts[1]

@@ -217,6 +217,8 @@ _BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "ge": ("aten::ge", operator.ge),
     "and_": ("aten::__and__", lambda a, b: a and b),
     "or_": ("aten::__or__", lambda a, b: a or b),
+    "sym_and": ("aten::__and__", lambda a, b: a and b),
+    "sym_or": ("aten::__or__", lambda a, b: a or b),
     "sym_min": ("prim::min", min),
     "sym_max": ("prim::max", max),
     "lshift": ("aten::__lshift__", operator.lshift),
