@@ -36,7 +36,7 @@ def shapes_of(lib: Any, texts: list[Any]) -> Any:
         }.items()
     }
     dim = lib.Dim
-    scope = {"A": dim.AUTO, "D": dim.DYNAMIC, "S": dim.STATIC, **named}
+    scope = {"A": dim.AUTO, "D": dim.DYNAMIC, "S": dim.STATIC, "Dim": dim, **named}
 
     def read(text: Any) -> Any:
         if isinstance(text, (tuple, list)):
@@ -67,7 +67,10 @@ def related(x: Any, y: Any, z: Any) -> Any:
 
 # What `inputs` are (sizes), and dynamic_shapes
 CASES = {
-    "hints of equal sizes": (add, [(6, 4), (6, 4)], [("A(min=4)", "A"), ("D(max=16)", "A(max=32)")]),
+    "hints of equal sizes": (
+        add, [(6, 4), (6, 4)], [("A(min=4)", "A"), ("D(max=16)", "A(max=32)")]
+    ),
+    "one name of two": (add, [(10,), (10,)], [("Dim('C', min=3)",), ("Dim('C', max=12)",)]),
     "a Dim and hints": (add, [(4, 4), (4, 4)], [("A", "a"), ("b", "D")]),
     "a Dim that is a hint": (add, [(4,), (4,)], [("A(max=16)",), ("c",)]),
     "a hint after a Dim": (add, [(4,), (4,)], [("a",), ("D(max=16)",)]),

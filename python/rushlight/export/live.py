@@ -454,10 +454,20 @@ def _dimensions(arguments: Arguments, shapes: list[Any]) -> tuple[list[Dimension
 
 
 def _check_roots(texts: list[str], given: list[tuple[int, int, Any, int]]) -> None:
-    """Refuse sizes that are not what they are derived to be."""
+    """Refuse sizes that are not what they are derived to be, and names with two meanings."""
     roots: dict[str, int] = {}
+    defined: dict[str, Dim] = {}
     for _, _, spec, size in given:
-        if isinstance(spec, Dim) and not isinstance(spec, (_DerivedDim, _StaticDim)):
+        if not isinstance(spec, Dim) or isinstance(spec, _StaticDim):
+            continue
+        first = defined.setdefault(spec.__name__, spec)
+        if (first.min, first.max) != (spec.min, spec.max):
+            raise user_error(
+                "INVALID_INPUT",
+                f"Found different definitions {first!r} and {spec!r} for the same symbolic "
+                f"dimension {spec!r}!",
+            )
+        if not isinstance(spec, _DerivedDim):
             roots.setdefault(spec.__name__, size)
     for i, d, spec, size in given:
         if not isinstance(spec, _DerivedDim):

@@ -513,13 +513,13 @@ class LiveTracer(Tracer):
         carried, of_init = self.parameters(list(init), is_row=False)
         rows, of_xs = self.parameters(list(xs), is_row=True)
         given = (*carried, *rows, *additional_inputs)
-        body, results, _ = self.closure(f, given, "torch.ops.higher_order.scan")
+        body, results, spec = self.closure(f, given, "torch.ops.higher_order.scan")
         n = len(carried)
         inputs = [body, self.recorder.constant(n)]
         inputs += [*(self.value(t) for t in (*init, *xs)), *of_init, *of_xs]
         shown = [*results[:n], *self.stacked(results[n:], xs[0])]
         varies = any(self.varies(x) for x in (*init, *xs))
-        return self.results("scan", inputs, shown, varies)
+        return pytree.tree_unflatten(self.results("scan", inputs, shown, varies), spec)
 
     def stacked(self, rows: list[Any], xs: torch.Tensor) -> list[Any]:
         with self.pause():

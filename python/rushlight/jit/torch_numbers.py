@@ -238,6 +238,7 @@ _UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "_sym_sqrt": ("aten::sqrt", math.sqrt),
     "sym_sqrt": ("aten::sqrt", math.sqrt),
 }
+_CHANGING = ("neg", "abs", "_sym_sqrt", "sym_sqrt")  # also what has the result's type
 _FLOATS = frozenset(("truediv", "int_truediv", "float_truediv", "float_pow"))
 
 
@@ -257,7 +258,7 @@ def _binary(name: str, kind: str, compute: Callable[[Any, Any], Any]) -> Callabl
 def _unary(name: str, kind: str, compute: Callable[[Any], Any]) -> Callable[..., Number]:
     def method(self: Number) -> Number:
         number = compute(self.number)
-        if type(number) is type(self.number) and name not in ("neg", "abs", "_sym_sqrt"):
+        if type(number) is type(self.number) and name not in _CHANGING:
             return self
         return self.computed(kind, number) if self.value else Number(self.tracer, 0, number)
 
