@@ -262,7 +262,8 @@ static symint symbol_for(capture *c, const capture_dim *d, int64_t size, fx_node
                                                                   d->dim));
   const int64_t factor = d->factor ? d->factor : 1, root = (size - d->offset) / factor;
   const bool is_hint = capture_is_hint(c, d);
-  const int64_t least = is_hint || (d->dim >= 0 && d->least < 2) ? 2 : d->least;
+  const int64_t lowest = d->dim >= 0 ? 2 : -INT64_MAX;
+  const int64_t least = is_hint || d->least < lowest ? lowest : d->least;
   sym_env *env = c->env;
 
   check_example(c, d, size, where);

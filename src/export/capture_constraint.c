@@ -242,6 +242,15 @@ static bool has_two_symbols(symint e)
   return has_two;
 }
 
+static bool has_mod(symint e)
+{
+  for (uint32_t i = 0; i < e->n_terms; i++)
+    for (uint32_t d = 0; d < e->terms[i].degree; d++)
+      if (e->terms[i].atoms[d]->kind == SYM_MOD)
+        return true;
+  return false;
+}
+
 /* Return a remainder of the sizes that there are after all guards; anything else as it is. */
 static symint mod_of_present(capture *c, symint e)
 {
@@ -346,7 +355,7 @@ static void suggest(violations *v, const capture_symbol *y)
 
 bool capture_is_hint(const capture *c, const capture_dim *d)
 {
-  return c->options->structure && !d->name && d->dim >= 0;
+  return c->options->structure && !d->name;
 }
 
 static const char *bound_text(capture *c, int64_t n, const char *none)
@@ -373,7 +382,8 @@ static void check_hint(violations *v, const capture_symbol *y)
   capture *c = v->c;
   const capture_dim *d = y->dim;
   const symint now = present_value(c, y);
-  const int64_t least = d->least <= 2 ? SYM_NEG_INF : d->least;
+  const int64_t none = y->at >= 0 ? 2 : -INT64_MAX; /* what a hint without a bound has */
+  const int64_t least = d->least <= none ? SYM_NEG_INF : d->least;
   const int64_t most = d->most == CAPTURE_AUTO_RANGE ? SYM_INF : d->most;
   int64_t lo, hi, factor;
 
@@ -458,7 +468,7 @@ static void add_guard(violations *v, uint32_t i)
   add_text(c, text);
   if (is_of_symbol(c, cond))
     return;
-  if (cond.rel != SYM_EQ && has_two_symbols(cond.e))
+  if (has_two_symbols(cond.e) && (cond.rel != SYM_EQ || !has_mod(cond.e)))
     return; /* as in PyTorch it is left to the program */
   const sym_cond now = {cond.rel, mod_of_present(c, cond.e)};
   if (now.e != cond.e) /* a symbol in it is another one by a later guard */

@@ -103,15 +103,28 @@ symint capture_int_of(capture *c, const expression *e)
            : NULL;
 }
 
+/* Refuse to decide what depends on data. */
+static _Noreturn void refuse_decision(capture *c, const expression *e)
+{
+  text_buf *text = session_text(c->s);
+
+  expression_print(c->s, text, e);
+  capture_fail(c,
+               "Could not guard on data-dependent expression %s: it cannot be decided before the "
+               "program runs, since it depends on data",
+               text_str(text));
+}
+
 /* Require that a float or a bool that is no relation is what it is now. */
 static rush_value fix_by_text(capture *c, const capture_number *n)
 {
   const bool is_bool = n->kind == FX_VAL_BOOL;
   const expression *e = n->expr;
 
+  if (!n->has_hint && is_bool)
+    refuse_decision(c, e);
   if (!n->has_hint)
-    capture_fail(c, "the program needs the value of a %s that depends on data before it runs",
-                 is_bool ? "bool" : "float");
+    capture_fail(c, "the program needs the value of a float that depends on data before it runs");
   if (!is_bool) {
     const expression *const sides[] = {e, expression_float(c->s, c->mem, n->hint)};
     e = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides);
@@ -131,6 +144,8 @@ static rush_value decide(capture *c, const capture_number *n)
 
   other.relation = capture_opposite(n->relation);
   const expression *yes = capture_relation_tree(c, n), *no = capture_relation_tree(c, &other);
+  if (!capture_can_decide(c, n))
+    refuse_decision(c, yes);
   const bool is_true = sym_decide(c->env, capture_condition(c, n));
   if (c->env->n_guards == before + 1) {
     capture_note_guards(c);

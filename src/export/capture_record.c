@@ -946,6 +946,9 @@ static void describe_results(capture *c, const op *o, symshape_call *call)
   call->results = session_array(c->s, symshape_facts *, (size_t)n + 1);
   for (uint32_t i = 0; i < n; i++) {
     symshape_facts *f = session_new(c->s, symshape_facts);
+    if (c->expected && c->expected[i].tag != RUSH_TAG_TENSOR)
+      capture_fail(c, "%s returns a value that is no tensor (result %u), which cannot be exported",
+                   o->schema->name, i);
     *f = c->expected ? capture_tensor_of(c, c->expected[i].as.tensor)->facts : traced_facts(c, i);
     f->alias = -1;
     f->flags = 0;

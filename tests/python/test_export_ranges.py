@@ -227,3 +227,45 @@ def test_an_int_of_a_size_fixes_it() -> None:
             )
         texts.append(str(caught.value).split("\n\nThe ")[0])
     assert texts[0] == texts[1]
+
+
+def test_an_assert_on_data_is_the_programs() -> None:
+    scope: dict[str, Any] = {}  # pytest would rewrite an assert in this file
+    exec("def f(x):\n    y = x + 1\n    assert y.max().item() > 0\n    return y\n", scope)
+    module = ours.export(Of(scope["f"]), (torch.zeros(4),)).module()
+    assert torch.equal(module(torch.ones(4)), torch.full((4,), 2.0))
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        module(torch.full((4,), -3.0))
+    with pytest.raises(RuntimeError, match="Could not guard on data-dependent expression"):
+        ours.export(Of(lambda x: x + 1 if x.max().item() > 0 else x), (torch.zeros(4),))
+
+
+def test_products_of_sizes_are_left_to_the_program() -> None:
+    def flat(x: Any, y: Any) -> Any:
+        return x.reshape(-1) + y.reshape(-1)
+
+    shapes = ([("a", "b"), ("c", "d")], [(6, 8), (4, 12)])
+    dims = {n: ours.Dim(n, min=2) for pair in shapes[0] for n in pair}
+    inputs = tuple(torch.ones(*size) for size in shapes[1])
+    given = (tuple(tuple(dims[n] for n in pair) for pair in shapes[0]),)
+    module = ours.export(Of(flat), inputs, dynamic_shapes=given).module()
+    assert module(torch.ones(3, 4), torch.ones(2, 6)).shape == (12,)
+    with pytest.raises(AssertionError, match="Guard failed"):
+        module(torch.ones(3, 4), torch.ones(2, 5))
+
+
+def test_tensors_without_data_are_examples() -> None:
+    with torch._subclasses.FakeTensorMode():
+        example = torch.ones(4, 4)
+    program = ours.export(Of(lambda x: x * 2), (example,))
+    assert torch.equal(program.module()(torch.ones(4, 4)), torch.full((4, 4), 2.0))
+
+
+def test_a_custom_operator_that_returns_a_number() -> None:
+    """It crashed."""
+    with torch.library._scoped_library("ranges", "FRAGMENT") as lib:
+        lib.define("rows(Tensor x) -> (Tensor, SymInt)")
+        lib.impl("rows", lambda x: (x.clone(), x.shape[0]), "CPU")
+        torch.library.register_fake("ranges::rows", lambda x: (x.clone(), x.shape[0]), lib=lib)
+        with pytest.raises(NotImplementedError, match="ranges::rows returns a value that is no"):
+            ours.export(Of(lambda x: torch.ops.ranges.rows(x)), (torch.ones(3),))

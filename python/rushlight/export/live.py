@@ -94,6 +94,20 @@ def _bound(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return arguments
 
 
+def _is_fake(value: Any) -> bool:
+    return isinstance(value, torch._subclasses.FakeTensor)
+
+
+def _real(value: Any) -> Any:
+    """Return a tensor of zeros for one of torch's that has no data."""
+    if not _is_fake(value):
+        return value
+    sizes, strides = [int(n) for n in value.size()], [int(n) for n in value.stride()]
+    with torch._subclasses.fake_tensor.unset_fake_temporarily():
+        made = torch.empty_strided(sizes, strides, dtype=value.dtype).zero_()
+        return made.requires_grad_(value.requires_grad)
+
+
 class Arguments:
     """The flattened arguments of a call, in the order of (args, kwargs)."""
 
@@ -123,7 +137,7 @@ class Arguments:
         for value, root in roots:
             for path, leaf in pytree.tree_flatten_with_path(value)[0]:
                 self.paths.append((*root, *path))
-                self.values.append(leaf)
+                self.values.append(_real(leaf))
 
     def names(self) -> list[str]:
         found: list[str] = []
@@ -513,7 +527,8 @@ def _samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     def is_plain(value: Any) -> bool:
         if type(value) in plain:
             return all(map(is_plain, value.values() if isinstance(value, dict) else value))
-        return isinstance(value, torch.Tensor) or type(value) in PLAIN
+        is_tensor = isinstance(value, torch.Tensor) and not _is_fake(value)
+        return is_tensor or type(value) in PLAIN
 
     return (args, kwargs) if is_plain(args) and is_plain(kwargs) else (None, None)
 
