@@ -243,7 +243,8 @@ def prepare(name: str, model: Any, args: tuple, threads: int, paths: dict) -> An
         return None
     column = Column(paths["pt"], args, threads)
     column.times(3)
-    return loop_of(column, column.results())
+    call = loop_of(column, column.results())
+    return settled(call) if threads > 1 else call
 
 
 def prepare_py(name: str, model: Any, args: tuple, threads: int, paths: dict) -> Any:

@@ -24,7 +24,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 OPS = TOP / "src" / "ops" / "table"
 sys.path.append(str(OPS))  # last: tables there are called math.py, string.py ...
 
-import gen  # noqa: E402
+import gen_table  # noqa: E402
 import gen_tape  # noqa: E402
 
 HEAD = """# Status of the operators
@@ -44,17 +44,17 @@ line of the program that called it.
 
 
 def load() -> Any:
-    table = gen.Table(
-        gen.read_schemas(OPS / "schemas.txt"),
+    table = gen_table.Table(
+        gen_table.read_schemas(OPS / "schemas.txt"),
         gen_tape.Primitives(str(OPS / "tape.def")),
-        gen.read_rules(str(TOP / "src" / "shape" / "rules.def")),
+        gen_table.read_rules(str(TOP / "src" / "shape" / "rules.def")),
     )
     listed = (OPS / "meson.build").read_text()
     names = [
         str(OPS / p)
         for p in re.findall(r"'([\w/]+\.py)'", listed.split("ops_tables = files(")[1].split(")")[0])
     ]
-    gen.read_tables(table, names)
+    gen_table.read_tables(table, names)
     return table
 
 
@@ -155,7 +155,7 @@ def main() -> None:
     table = load()
     rows = [row for row in table.rows.values() if runs(row)]
     count = collections.Counter((row.base or row).family for row in rows)
-    n_others = len(set(table.schemas) - set(gen.read_schemas(OPS / "schemas.txt")))
+    n_others = len(set(table.schemas) - set(gen_table.read_schemas(OPS / "schemas.txt")))
     giving = [row for row in rows if any("Tensor" in r for r in row.schema.returns)]
     text = [
         HEAD.format(

@@ -49,18 +49,25 @@ context *api_context(context *c, rush_error *err)
   return compile_is_ready(c) || set_up_compiler(c, err) == RUSH_OK ? c : NULL;
 }
 
-rush_status api_begin(call_ctx *cx, context *c, rush_error *err)
+/* Begin a call without an error object. */
+COLD static rush_status begin_silently(call_ctx *cx, context *c)
 {
   rush_error local = RUSH_ERROR_INIT;
-  rush_error *to = err ? err : &local;
+  rush_status st = api_begin(cx, c, &local);
 
-  rush_error_clear(to);
-  c = api_context(c, to);
-  if (!c) {
-    rush_status st = to->status;
-    rush_error_clear(&local);
-    return st;
-  }
+  rush_error_clear(&local);
+  cx->err = NULL;
+  return st;
+}
+
+rush_status api_begin(call_ctx *cx, context *c, rush_error *err)
+{
+  if (UNLIKELY(!err))
+    return begin_silently(cx, c);
+  rush_error_clear(err);
+  c = api_context(c, err);
+  if (UNLIKELY(!c))
+    return err->status;
   call_ctx_init(cx, c, err);
   return RUSH_OK;
 }

@@ -5,6 +5,8 @@
  * sleeping call must notice its deadline. */
 #include "base/lock.h"
 
+#include "base/count.h"
+
 #include <time.h>
 
 /* -- Waiting for a mutex ----------------------------------------------------------------------- */
@@ -114,13 +116,13 @@ call_lock *call_lock_new(context *c)
 
 call_lock *call_lock_retain(call_lock *l)
 {
-  atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+  count_add(&l->refs);
   return l;
 }
 
 void call_lock_release(call_lock *l)
 {
-  if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
+  if (!l || count_sub(&l->refs, 1) != 1)
     return;
   context *c = l->ctx;
   call_lock_destroy(l);
@@ -155,6 +157,12 @@ static inline bool try_step(call_lock *l, const lock_step *step, uint32_t polite
 {
   uint32_t s = atomic_load_explicit(&l->state, memory_order_relaxed);
 
+  if (process_is_single()) {
+    if (!step_fits(s - waits, step, polite))
+      return false;
+    atomic_store_explicit(&l->state, s - waits + step->add, memory_order_relaxed);
+    return true;
+  }
   while (step_fits(s - waits, step, polite))
     if (atomic_compare_exchange_weak_explicit(&l->state, &s, s - waits + step->add,
                                               memory_order_acquire, memory_order_relaxed))
@@ -301,6 +309,6 @@ void lock_drop(lock_hold *h)
   ASSERT(held == h, "locks are dropped newest first");
   held = h->below;
   h->lock = NULL;
-  if (part && atomic_fetch_sub_explicit(&l->state, part, memory_order_release) & SLEEPERS)
+  if (part && count_sub(&l->state, part) & SLEEPERS)
     wake_all(l);
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/context_int.h"
+#include "base/count.h"
 #include "base/host.h"
 
 /* Data blocks of this size or more are mapped, aligned for huge pages: touching fresh 4 KB pages
@@ -633,12 +634,35 @@ static void block_free(context *c, void *p, size_t n)
 
 /* -- Data: the cache --------------------------------------------------------------------------- */
 
+static inline data_block *take_hot(data_class *k)
+{
+  if (!process_is_single())
+    return atomic_exchange_explicit(&k->hot, NULL, memory_order_acquire);
+  data_block *b = atomic_load_explicit(&k->hot, memory_order_relaxed);
+  atomic_store_explicit(&k->hot, NULL, memory_order_relaxed);
+  return b;
+}
+
+/* Keep b there; false if there is a block. */
+static inline bool put_hot(data_class *k, data_block *b)
+{
+  data_block *none = NULL;
+
+  if (!process_is_single())
+    return atomic_compare_exchange_strong_explicit(&k->hot, &none, b, memory_order_release,
+                                                   memory_order_relaxed);
+  if (atomic_load_explicit(&k->hot, memory_order_relaxed))
+    return false;
+  atomic_store_explicit(&k->hot, b, memory_order_relaxed);
+  return true;
+}
+
 static data_block *cache_get(context *c, int class, size_t n)
 {
   data_class *k = &c->classes[class];
   data_block *b = NULL;
   if (atomic_load_explicit(&k->hot, memory_order_relaxed))
-    b = atomic_exchange_explicit(&k->hot, NULL, memory_order_acquire);
+    b = take_hot(k);
   if (b) {
     if (hot_is_counted(c, n))
       atomic_fetch_sub_explicit(&c->cached_bytes, n, memory_order_relaxed);
@@ -659,11 +683,9 @@ static data_block *cache_get(context *c, int class, size_t n)
 static void cache_put(context *c, int class, size_t n, data_block *b)
 {
   data_class *k = &c->classes[class];
-  data_block *none = NULL;
   if (hot_is_counted(c, n))
     atomic_fetch_add_explicit(&c->cached_bytes, n, memory_order_relaxed);
-  if (atomic_compare_exchange_strong_explicit(&k->hot, &none, b, memory_order_release,
-                                              memory_order_relaxed))
+  if (put_hot(k, b))
     return;
   if (!hot_is_counted(c, n))
     atomic_fetch_add_explicit(&c->cached_bytes, n, memory_order_relaxed);

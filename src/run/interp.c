@@ -612,11 +612,13 @@ L_MARK_END:
 L_STOP:
   SAVE();
   stop_frame(s, f, SITE()->stopped);
-  v = value_none();
+  *result = v = value_none();
   goto leave;
 L_RETURN:
   SAVE();
-  if (UNLIKELY((status = returned(cx, f, SITE(), &v)) != RUSH_OK))
+  /* The outermost value goes straight to its place: a copy would wait for the two halves. */
+  status = returned(cx, f, SITE(), f == base ? result : &v);
+  if (UNLIKELY(status != RUSH_OK))
     goto failed;
 leave : {
   uint32_t dst = f->dst;
@@ -625,16 +627,14 @@ leave : {
 
   stack_pop(cx, s);
   if (UNLIKELY(fut != NULL)) {
-    status = end_task(cx, s, fut, v);
+    status = end_task(cx, s, fut, done ? *result : v);
     if (status != RUSH_OK && !done) {
       value_release(v);
       goto failed;
     }
   }
-  if (done) {
-    *result = v;
+  if (done)
     return RUSH_OK;
-  }
   LOAD_FRAME(s->frame);
   if (dst == NO_REG) {
     value_release(v);

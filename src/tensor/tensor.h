@@ -239,7 +239,7 @@ void tensor_drop_quantizer(rush_tensor *t);
 /* Return a pointer for writing; increases the storage's version. */
 static inline void *tensor_data_mut(rush_tensor *t)
 {
-  atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
+  count_add(&t->st->version);
   return t->data;
 }
 

@@ -100,7 +100,7 @@ void type_store_fini(type_store *ts)
 type_store *type_store_retain(type_store *ts)
 {
   if (ts)
-    atomic_fetch_add_explicit(&ts->refs, 1, memory_order_relaxed);
+    count_add(&ts->refs);
   return ts;
 }
 
@@ -115,7 +115,7 @@ bool type_retain_code_if_there(const type *t)
 
 void type_store_release(type_store *ts)
 {
-  if (!ts || atomic_fetch_sub_explicit(&ts->refs, 1, memory_order_acq_rel) != 1)
+  if (!ts || count_sub(&ts->refs, 1) != 1)
     return;
   if (ts->owner_end)
     ts->owner_end(ts);
@@ -124,7 +124,7 @@ void type_store_release(type_store *ts)
 
 void type_store_release_type(type_store *ts)
 {
-  if (atomic_fetch_sub_explicit(&ts->type_refs, 1, memory_order_acq_rel) != 1)
+  if (count_sub(&ts->type_refs, 1) != 1)
     return;
   if (ts->owner_destroy) {
     ts->owner_destroy(ts);

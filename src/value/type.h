@@ -12,6 +12,7 @@
 #ifndef RUSH_VALUE_TYPE_H
 #define RUSH_VALUE_TYPE_H
 
+#include "base/count.h"
 #include "base/session.h"
 #include "base/table.h"
 #include "base/threads.h"
@@ -138,7 +139,7 @@ type_store *type_store_of_context(context *c);
 static inline void type_retain(const type *t)
 {
   if (t && t->store)
-    atomic_fetch_add_explicit(&t->store->type_refs, 1, memory_order_relaxed);
+    count_add(&t->store->type_refs);
 }
 static inline void type_release(const type *t)
 {

@@ -12,8 +12,8 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(TOP / "src/ops/table"))
-import gen  # noqa: E402
 import gen_names  # noqa: E402
+import gen_table  # noqa: E402
 import style  # noqa: E402
 
 
@@ -25,11 +25,11 @@ def explained(text: str, head: str) -> set[str]:
 
 def refused(**keys: str) -> str:
     """What gen.py says to an entry with a kernel that returns a tensor."""
-    table = gen.Table({}, None, {"like": 1})
+    table = gen_table.Table({}, None, {"like": 1})
     try:
         schema = "mine::f(Tensor x) -> Tensor"
         table.add("mine::f", "here:1", {"schema": schema, "kernel": "kernel_f", **keys})
-    except gen.TableError as error:
+    except gen_table.TableError as error:
         return str(error)
     return ""
 
@@ -54,16 +54,16 @@ def main() -> int:
     )
     complaints = []
     for what, head, accepted in (
-        ("key", "key", gen.KEYS),
-        ("effect", "effect", set(gen.EFFECTS)),
-        ("family word", "family word", set(gen.FAMILIES)),
-        ("rule", "rule", set(gen.WRITTEN)),
+        ("key", "key", gen_table.KEYS),
+        ("effect", "effect", set(gen_table.EFFECTS)),
+        ("family word", "family word", set(gen_table.FAMILIES)),
+        ("rule", "rule", set(gen_table.WRITTEN)),
         ("key of name()", "a name", set(gen_names.KEYS)),
     ):
         in_text = explained(text, head)
         complaints += [f"src/ops/README.md: no {what} {w}" for w in sorted(accepted - in_text)]
         complaints += [f"gen.py: no {what} {w}" for w in sorted(in_text - accepted)]
-    for key in sorted(gen.KEYS):
+    for key in sorted(gen_table.KEYS):
         if not re.search(rf"\b{key}=|\"{key}\":", tables):
             complaints.append(f"no entry has the key {key}")
     check_reasons(complaints)
