@@ -720,3 +720,17 @@ def test_scan_of_nested_values() -> None:
     args = {"a": torch.zeros(3)}, ({"m": torch.ones(4, 3), "n": torch.ones(4, 3)},)
     found = export(Scan(), args).module()(*args)
     torch.testing.assert_close(found, Scan()(*args))
+
+
+def test_code_that_asks_whether_fx_traces() -> None:
+    """It took the other branch than with torch.export."""
+
+    class Asking(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x + y if torch.fx._symbolic_trace.is_fx_tracing() else x * y
+
+    args = collections.namedtuple("Args", "x y")(torch.ones(3) * 2, torch.ones(3) * 3)
+    found = export(Asking(), args).module()(*args)
+    theirs = torch.export.export(Asking(), args, strict=False).module()(*args)
+    assert torch.equal(found, theirs) and found.tolist() == [5.0] * 3
+    assert not torch.fx._symbolic_trace.is_fx_tracing()

@@ -168,7 +168,7 @@ def _checked(
             "preserve_module_call_signature is for torch's modules: calls of scripted ones are "
             "inlined"
         )
-    kwargs = dict(kwargs or {})
+    args, kwargs = tuple(args), dict(kwargs or {})  # args: a named tuple, too
     more = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)

@@ -321,6 +321,7 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (torch.compiler, "is_dynamo_compiling", _is_dynamo),
         (torch.compiler, "_is_compiling_flag", True),
         (torch.compiler, "_is_exporting_flag", True),
+        (torch.fx._symbolic_trace, "_is_fx_tracing_flag", True),
         (HigherOrderOperator, "__call__", _higher_order(HigherOrderOperator.__call__)),
         *((cls, "__call__", _higher_order(cls.__call__)) for cls in _checking_operators()),
         *((_vmap, name, _mapping(getattr(_vmap, name), name)) for name in _OF_VMAP),
