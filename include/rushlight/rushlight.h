@@ -325,9 +325,10 @@ RUSH_API void rush_context_release_default(void);
  * first 1 and 1.  PyTorch's STATIC and DYNAMIC of set_fusion_strategy. */
 RUSH_API void rush_context_set_plan_limits(rush_context *c, bool off, int n_exact, int n_wide);
 RUSH_API void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int *n_wide);
-/* Set if plans of recorded calls, from now on, leave small parts to single records (at first true),
- * or differentiate them as one, too (docs/executors.md).  Returns the setting before; results do
- * not depend on it.  PyTorch's _debug_set_autodiff_subgraph_inlining. */
+/* Set if plans of recorded calls, from now on, leave single operators to records of their own (at
+ * first true), or make them parts that are differentiated as one, too (docs/executors.md).  Returns
+ * the setting before; results do not depend on it.  PyTorch's
+ * _debug_set_autodiff_subgraph_inlining. */
 RUSH_API bool rush_context_set_subgraph_inlining(rush_context *c, bool on);
 /* For tests of guards: from now on functions that run for the first time get guards behind all
  * their nodes, and guards fail although they hold: about every third, by random numbers of `seed`,

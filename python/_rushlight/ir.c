@@ -429,6 +429,22 @@ PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool 
   return status == RUSH_OK ? py_graph_steal(st, g) : py_raise(st, &err);
 }
 
+PyObject *py_shown_graph(py_state *st, PyObject *owner, const char *name)
+{
+  if (!PyObject_TypeCheck(owner, st->module_type))
+    return py_method_graph(st, owner, name, false);
+  py_module *m = (py_module *)owner;
+  if (!m->graphs && !(m->graphs = PyDict_New()))
+    return NULL;
+  PyObject *known = PyDict_GetItemString(m->graphs, name); /* borrowed */
+  if (known)
+    return Py_NewRef(known);
+  PyObject *made = py_method_graph(st, owner, name, false);
+  if (made && PyDict_SetItemString(m->graphs, name, made) < 0)
+    Py_CLEAR(made);
+  return made;
+}
+
 /* function_graph(function, inlined) */
 PyObject *py_function_graph(PyObject *m, PyObject *args)
 {

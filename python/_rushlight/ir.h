@@ -82,6 +82,9 @@ PyObject *py_graph_match(PyObject *m, PyObject *args);
 PyObject *py_graph_rewrite(PyObject *m, PyObject *args);
 
 PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool inlined);
+/* Return the graph that shows a method: a copy of the program's, the same object at each call, so
+ * that passes and edits of it can be seen.  New reference. */
+PyObject *py_shown_graph(py_state *st, PyObject *owner, const char *name);
 PyObject *py_last_graph(py_state *st, PyObject *owner, const char *name);
 
 #endif

@@ -334,7 +334,7 @@ static PyObject *method_graph(PyObject *self, void *unused)
   py_method *m = (py_method *)self;
 
   (void)unused;
-  return py_method_graph(m->state, m->owner, m->name, false);
+  return py_shown_graph(m->state, m->owner, m->name);
 }
 static PyObject *method_inlined_graph(PyObject *self, void *unused)
 {
@@ -409,7 +409,7 @@ static PyGetSetDef method_getset[] = {
   {"__doc__", method_doc, NULL, "the docstring of what it was made of, or None", NULL},
   {"owner", method_owner, NULL, "the module whose method it is", NULL},
   {"schema", method_schema, NULL, "the method's schema as text", NULL},
-  {"graph", method_graph, NULL, "a copy of the method's graph", NULL},
+  {"graph", method_graph, NULL, "a copy of the method's graph, always the same one", NULL},
   {"inlined_graph", method_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
   {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef method_members[] = {

@@ -18,6 +18,7 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
   Py_VISIT(((py_module *)self)->cache);
   Py_VISIT(((py_module *)self)->trees);
   Py_VISIT(((py_module *)self)->recorder);
+  Py_VISIT(((py_module *)self)->graphs);
   return 0;
 }
 static int module_clear(PyObject *self)
@@ -29,6 +30,7 @@ static int module_clear(PyObject *self)
   Py_CLEAR(((py_module *)self)->cache);
   Py_CLEAR(((py_module *)self)->trees);
   Py_CLEAR(((py_module *)self)->recorder);
+  Py_CLEAR(((py_module *)self)->graphs);
   PyErr_Restore(type, value, tb);
   return 0;
 }
@@ -195,6 +197,7 @@ static PyObject *module_adopt(PyObject *self, PyObject *other)
   m->module = made;
   py_module_enrol(m);
   Py_XSETREF(m->trees, Py_XNewRef(from->trees));
+  Py_CLEAR(m->graphs);
   Py_XSETREF(m->cache, from->cache ? PyDict_Copy(from->cache) : NULL);
   Py_RETURN_NONE;
 }
@@ -356,7 +359,7 @@ static PyObject *module_inlined_graph(PyObject *self, void *unused)
 static PyObject *module_graph(PyObject *self, void *unused)
 {
   (void)unused;
-  return py_method_graph(((py_module *)self)->state, self, "forward", false);
+  return py_shown_graph(((py_module *)self)->state, self, "forward");
 }
 static PyObject *module_repr(PyObject *self)
 {
@@ -389,7 +392,7 @@ static PyGetSetDef module_getset[] = {
   {"code", module_code, NULL, "TorchScript source", NULL},
   {"_is_script", module_is_script, NULL, "is there a program?", NULL},
   {"_class_name", module_class_name, NULL, "qualified name of the module's class", NULL},
-  {"graph", module_graph, NULL, "a copy of forward's graph", NULL},
+  {"graph", module_graph, NULL, "a copy of forward's graph, always the same one", NULL},
   {"max_seconds", py_module_get_limit, py_module_set_limit, "seconds that a call may take, or None",
    (void *)offsetof(py_module, max_seconds)},
   {"max_bytes", py_module_get_limit, py_module_set_limit, "bytes that a call may use, or None",

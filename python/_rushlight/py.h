@@ -109,6 +109,7 @@ typedef struct py_module {
   /* pytree.Trees of an exported program whose arguments or results contain classes; or NULL */
   PyObject *trees;
   PyObject *recorder;  /* called for calls (recording.py), or NULL */
+  PyObject *graphs;    /* method's name -> the Graph that shows it (py_shown_graph); or NULL */
   char is_hooked;      /* calls use Python's _call_impl */
 } py_module;
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import linecache
 import os
+import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import NamedTuple
@@ -189,21 +190,47 @@ class profile:  # noqa: N801 (torch's name)
 
 class ScriptProfile:
     """torch.jit._ScriptProfile: counts the runs of each line of a program between `enable` and
-    `disable`, and their time."""
+    `disable`, and their time.  Several may be enabled at once; one that is enabled again adds to
+    what it has.  While one is enabled no `profile` can be recorded."""
+
+    _lock = threading.Lock()
+    _enabled: list[ScriptProfile] = []  # noqa: RUF012 (of all)
 
     def __init__(self) -> None:
-        self._profile = profile()
+        self._events: list[Event] = []
+
+    @classmethod
+    def _collect(cls) -> None:
+        """Give what was recorded since the last time to all that are enabled."""
+        if cls._enabled:
+            recorded = profile()
+            recorded.stop()
+            for one in cls._enabled:
+                one._events += recorded.events()
+
+    def _set_enabled(self, on: bool) -> None:
+        with self._lock:
+            if on == any(one is self for one in self._enabled):
+                return
+            self._collect()
+            self._enabled[:] = [one for one in self._enabled if one is not self]
+            if on:
+                self._enabled.append(self)
+            if self._enabled:
+                profile().start()
 
     def enable(self) -> None:
-        self._profile.start()
+        self._set_enabled(True)
 
     def disable(self) -> None:
-        self._profile.stop()
+        self._set_enabled(False)
 
     def dump_string(self) -> str:
         """Return a table, a block for each file; empty if nothing ran."""
+        if any(one is self for one in self._enabled):
+            raise RuntimeError("Only disabled profilers are allowed to dump stats.")
         lines: dict[str, dict[int, list[int]]] = {}
-        for event in self._profile.events():
+        for event in self._events:
             if event.file is not None:
                 row = lines.setdefault(event.file, {}).setdefault(event.line, [0, 0])
                 if event.kind == "operator":

@@ -88,7 +88,7 @@ static void find_types(session *s, const formula_job *job, ir_graph *g)
       ir_block_input(g->block, k)->type = job->types[k];
   pass_propagate_shapes_on_graph(s, g);
   if (!job->is_example)
-    pass_peephole(s, g);
+    pass_exact_peephole(s, g);
 }
 
 /* Give the parameters their types and constants. */
@@ -126,9 +126,9 @@ static void make_graph(session *s, void *arg)
   g->is_recorded = true; /* for second derivatives */
   pass_inline(s, g);
   bind_parameters(s, job, g);
-  pass_peephole(s, g);
+  pass_exact_peephole(s, g);
   pass_constant_propagation(s, g);
-  pass_peephole(s, g);
+  pass_exact_peephole(s, g);
   pass_lower_simple_tuples(s, g);
   pass_dce(s, g);
   find_types(s, job, g);

@@ -256,8 +256,8 @@ typedef struct plan_limits {
 } plan_limits;
 void context_set_plan_limits(context *c, plan_limits l);
 plan_limits context_plan_limits(const context *c);
-/* Set, from now on, if parts of plans that are differentiated as one become single records again
- * where they are small (passes/autodiff_subgraphs.c). */
+/* Set, from now on, if single operators of plans stay single records
+ * (passes/autodiff_subgraphs.c). */
 void context_set_subgraph_inlining(context *c, bool on);
 bool context_inlines_subgraphs(const context *c);
 uint64_t context_state_epoch(const context *c);

@@ -258,7 +258,7 @@ static uint16_t index_of(const group_desc *g, const uint32_t *ids, const rush_gr
   return (uint16_t)i;
 }
 
-static void read_node(group_desc *g, uint32_t *ids, const rush_node *n)
+static void read_node(group_desc *g, uint32_t *ids, const group_parts *p, const rush_node *n)
 {
   const backend *k = &g->backend;
   node_desc *d = &g->nodes[g->n_nodes];
@@ -267,8 +267,10 @@ static void read_node(group_desc *g, uint32_t *ids, const rush_node *n)
   ASSERT(d->row, "a group has operators with formulas only");
   d->arms[0] = arm_of(k, n, d->row, DTYPE_FLOAT);
   d->arms[1] = arm_of(k, n, d->row, DTYPE_BOOL);
-  for (int i = 0; i < d->row->n_inputs; i++)
-    d->inputs[i] = index_of(g, ids, k->api->node_input(n, d->row->inputs[i].arg));
+  for (int i = 0; i < d->row->n_inputs; i++) {
+    const rush_graph_value *v = k->api->node_input(n, d->row->inputs[i].arg);
+    d->inputs[i] = index_of(g, ids, p->source ? p->source(p->user, v) : v);
+  }
   d->result = (uint16_t)g->n_values;
   add_value(g, ids, k->api->node_output(n, 0), FROM_NODE, g->n_nodes++);
 }
@@ -298,7 +300,7 @@ static void read_parts(group_desc *g, uint32_t *ids, const group_parts *p)
     add_value(g, ids, p->inputs[i], FROM_INPUT, i);
   for (uint32_t i = 0; i < p->n_nodes; i++) {
     add_constants(g, ids, p->nodes[i]);
-    read_node(g, ids, p->nodes[i]);
+    read_node(g, ids, p, p->nodes[i]);
   }
   for (uint32_t i = 0; i < p->n_results; i++)
     g->results[i] = index_of(g, ids, p->results[i]);
@@ -339,7 +341,7 @@ group_desc *group_read(const backend *k, const rush_node *group)
   const rush_node *nodes[GROUP_MAX_NODES];
   const rush_graph_value *inputs[GROUP_MAX_INPUTS], *results[GROUP_MAX_RESULTS];
   group_parts p = {nodes, inputs, results, 0, (uint32_t)api->block_n_inputs(b),
-                   (uint32_t)api->block_n_outputs(b)};
+                   (uint32_t)api->block_n_outputs(b), NULL, NULL};
 
   ASSERT(p.n_inputs <= GROUP_MAX_INPUTS && p.n_results <= GROUP_MAX_RESULTS, 
          "the pass limits both");

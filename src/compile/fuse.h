@@ -40,11 +40,14 @@ typedef struct backend {
 /* Return NULL if the node can be fused, else the reason (static). */
 const char *group_refuse(const backend *k, const rush_node *n, cpu_level level);
 /* Nodes that become one tape: in order, each accepted by group_refuse; inputs are the values from
- * elsewhere that are no constants, results those that are wanted. */
+ * elsewhere that are no constants, results those that are wanted.  `source`, if not NULL, returns
+ * the value that an operand has the elements of: itself, an input or a node's result. */
 typedef struct group_parts {
   const rush_node *const *nodes;
   const rush_graph_value *const *inputs, *const *results;
   uint32_t n_nodes, n_inputs, n_results;
+  const rush_graph_value *(*source)(const void *user, const rush_graph_value *v);
+  const void *user;
 } group_parts;
 
 /* Read a group's node, or the parts of one.  Returns NULL if memory runs out. */

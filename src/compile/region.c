@@ -190,6 +190,8 @@ static rush_status find_weight(const region_call *c, const region_step *s, block
                     .bs = n_ch * s->n_k,
                     .from = {w->data, 1, s->n_k}};
 
+  if (c->r->args[s->weight].order == ORDER_CHANNELS_LAST)
+    p.turned = s->window.kernel[0] * s->window.kernel[1];
   if (s->n_taps) /* [in][out][taps] */
     p.from = (gemm_matrix){(const float *)w->data + s->tap, n_ch * s->n_taps, s->n_taps};
 

@@ -89,22 +89,45 @@ static bool makes_list(const backend *k, const rush_node *n)
   return is_list;
 }
 
+/* Read the items of a list of at most `most` constants, which a node makes or which is a constant
+ * itself, as those of exported programs are; returns their number, or -1. */
+static int items_of(const backend *k, const rush_graph_value *v, int most, rush_value *out)
+{
+  const rush_backend_api *api = k->api;
+  const rush_node *list = v ? api->value_node(outside(k, v)) : NULL;
+  rush_value whole;
+  const bool is_made = !region_constant(k, v, &whole);
+
+  if (is_made ? !list || !makes_list(k, list) : whole.tag != RUSH_TAG_LIST)
+    return -1;
+  const size_t n = is_made ? api->node_n_inputs(list) : api->value_len(whole);
+  if (n > (size_t)most)
+    return -1;
+  for (size_t i = 0; i < n; i++)
+    if (!is_made)
+      out[i] = api->value_item(whole, i);
+    else if (!region_constant(k, api->node_input(list, i), &out[i]))
+      return -1;
+  return (int)n;
+}
+
 /* Read a list of n constant ints, or of none (*is_empty); one int stands for all. */
 static bool ints_of(const backend *k, const rush_graph_value *v, size_t n, int64_t *out,
                     bool *is_empty)
 {
-  const rush_backend_api *api = k->api;
-  const rush_node *list = api->value_node(outside(k, v));
+  rush_value items[4];
+  const int n_items = items_of(k, v, COUNT_OF(items), items);
 
-  if (!list || !makes_list(k, list))
-    return false;
-  const size_t n_items = api->node_n_inputs(list);
   *is_empty = n_items == 0;
-  if (n_items != n && n_items != 1 && n_items != 0)
+  if (n_items < 0 || (n_items != (int)n && n_items > 1))
     return false;
-  for (size_t i = 0; i < n && n_items; i++)
-    if (!int_of(k, api->node_input(list, n_items == 1 ? 0 : i), &out[i]))
+  for (size_t i = 0; i < n && n_items; i++) {
+    const rush_value *item = &items[n_items == 1 ? 0 : i];
+
+    if (item->tag != RUSH_TAG_INT)
       return false;
+    out[i] = item->as.i;
+  }
   return true;
 }
 
@@ -172,23 +195,19 @@ static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_f
 
 bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *out)
 {
-  const rush_node *list = k->api->value_node(outside(k, v));
+  rush_value items[COUNT_OF(out->sizes)];
+  const int n = items_of(k, v, COUNT_OF(items), items);
   rush_type_facts f;
-  bool is_empty;
 
-  if (list && makes_list(k, list)) {
-    const size_t n = k->api->node_n_inputs(list);
-    *out = (region_fact){.is_list = true, .n = (int)n};
-    if (n <= COUNT_OF(out->sizes) && ints_of(k, v, n, out->sizes, &is_empty))
-      return true;
-    out->of_floats = true;
-    for (size_t i = 0; i < n && n <= COUNT_OF(out->sizes); i++) {
-      rush_value c;
-      if (!region_constant(k, k->api->node_input(list, i), &c) || c.tag != RUSH_TAG_FLOAT)
+  if (n >= 0) {
+    *out = (region_fact){.is_list = true, .n = n};
+    out->of_floats = n > 0 && items[0].tag == RUSH_TAG_FLOAT;
+    for (int i = 0; i < n; i++) {
+      if (items[i].tag != (out->of_floats ? RUSH_TAG_FLOAT : RUSH_TAG_INT))
         return false;
-      out->sizes[i] = c.as.i; /* its bits */
+      out->sizes[i] = items[i].as.i; /* of a float: its bits */
     }
-    return n <= COUNT_OF(out->sizes);
+    return true;
   }
   *out = (region_fact){0};
   if (!tensor_facts(k, v, &f, &out->order) || out->order == ORDER_SLICED)
@@ -349,7 +368,7 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   *w = plain_window;
   if (!image_of(k, api->node_input(n, 0), &in) ||
       !image_of(k, api->node_output(n, 0), &out) ||
-      !image_of(k, api->node_input(n, 1), &weight) || !is_row_major(k, api->node_input(n, 1)))
+      !image_of(k, api->node_input(n, 1), &weight))
     return NO_IMAGE;
   if (wastes_blocks(&out) && wastes_blocks(&in)) /* one of both: cheaper than its conversion */
     return FEW_CHANNELS;
@@ -363,7 +382,8 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   w->kernel[1] = weight.w;
   const int64_t taps = weight.h * weight.w;
   const bool fits = groups > 0 && in.n_ch == groups * weight.n_ch && out.n_ch % groups == 0;
-  const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS;
+  const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS &&
+                       is_row_major(k, api->node_input(n, 1));
   const bool blocks = weight.n_ch % BLOCK_LANES == 0 && out.n_ch / groups % BLOCK_LANES == 0;
   const bool product = fits && (groups == 1 || (blocks && !region_group_width(k, n))) &&
                        weight.n_ch <= MOST_TERMS / taps;
@@ -551,6 +571,17 @@ static const char *read_slice(const backend *k, const rush_node *n, region_windo
   return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
+/* Read a view of all elements as they are. */
+static const char *read_alias(const backend *k, const rush_node *n)
+{
+  const rush_graph_value *x = k->api->node_input(n, 0);
+  region_image in;
+
+  if (!image_of(k, x, &in) || region_dims_of(k, x) < 3 || seems_last(k, x))
+    return NO_IMAGE;
+  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
 static const char *read_average(const backend *k, const rush_node *n)
 {
   region_image in, out;
@@ -606,36 +637,38 @@ static const char *read_windows(const backend *k, const rush_node *n, region_win
   return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
-/* True if the argument is None or this factor: a list of both, or one. */
-static bool is_factor(const backend *k, const rush_graph_value *v, int64_t factor)
+static bool is_factor(rush_value c, int64_t factor)
+{
+  return c.tag == RUSH_TAG_FLOAT && c.as.d == (double)factor;
+}
+
+/* True if the argument is absent, None or this factor. */
+static bool may_be_factor(const backend *k, const rush_graph_value *v, int64_t factor)
 {
   rush_value c;
 
-  return !v || is_none(k, v) ||
-         (region_constant(k, v, &c) && c.tag == RUSH_TAG_FLOAT && c.as.d == (double)factor);
+  return !v || is_none(k, v) || (region_constant(k, v, &c) && is_factor(c, factor));
 }
 
 /* Read nearest upsampling by powers of two, whose positions float32 has exactly. */
 static const char *read_nearest(const backend *k, const rush_node *n)
 {
-  const rush_backend_api *api = k->api;
   const rush_graph_value *factors = ARG(k, n, "scale_factors");
   region_image in, out;
+  rush_value items[2];
 
   if (!read_pooled(k, n, &in, &out))
     return NO_IMAGE;
   const int64_t by[2] = {out.h / in.h, out.w / in.w};
   if (out.h != by[0] * in.h || out.w != by[1] * in.w || (by[0] & (by[0] - 1)) != 0 ||
-      (by[1] & (by[1] - 1)) != 0 || !is_factor(k, ARG(k, n, "scales_h"), by[0]) ||
-      !is_factor(k, ARG(k, n, "scales_w"), by[1]))
+      (by[1] & (by[1] - 1)) != 0 ||
+      !may_be_factor(k, ARG(k, n, "scales_h"), by[0]) ||
+      !may_be_factor(k, ARG(k, n, "scales_w"), by[1]))
     return "not a factor that is a power of two";
-  if (factors && !is_none(k, factors)) {
-    const rush_node *list = api->value_node(outside(k, factors));
-    if (!list || !makes_list(k, list) || api->node_n_inputs(list) != 2 ||
-        !is_factor(k, api->node_input(list, 0), by[0]) ||
-        !is_factor(k, api->node_input(list, 1), by[1]))
-      return "not a factor that is a power of two";
-  }
+  if (factors && !is_none(k, factors) &&
+      (items_of(k, factors, 2, items) != 2 || !is_factor(items[0], by[0]) ||
+       !is_factor(items[1], by[1])))
+    return "not a factor that is a power of two";
   return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
@@ -811,6 +844,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     const char *refused = read_slice(k, n, w, &kind);
     return op_or_none(kind, refused, why);
   }
+  case OPN_ALIAS:
+    return op_or_none(OP_SAME, read_alias(k, n), why);
   case OPN_MEAN:
     return op_or_none(OP_MEAN, read_mean(k, n), why);
   case OPN_UPSAMPLE_NEAREST2D:
@@ -852,7 +887,8 @@ static bool may_copy_view(const backend *k, const rush_node *n)
   const bool is_view = o && o->family == FAMILY_VIEW;
 
   if (!o || o->effects & OP_RETURNS_ARG ||
-      (is_view && o->name_key != OPN_PERMUTE && o->name_key != OPN_SLICE))
+      (is_view && o->name_key != OPN_PERMUTE && o->name_key != OPN_SLICE &&
+       o->name_key != OPN_ALIAS))
     return false;
   return (!is_view || may_copy_view(k, made)) && is_only_read(k, base, 8);
 }
@@ -893,6 +929,26 @@ static bool operands_enter(const backend *k, const rush_node *n, cpu_level level
   return true;
 }
 
+/* True if nodes that a region could take make a parameter, which is read as a tensor in memory. */
+static bool makes_parameters(const backend *k, const rush_node *n, region_op kind)
+{
+  const size_t first = kind == OP_CONV || kind == OP_SPREAD || kind == OP_LINEAR ||
+                           kind == OP_NORM || kind == OP_LAYER
+                         ? 1
+                         : k->api->node_n_inputs(n);
+  region_window w;
+  const char *why;
+
+  for (size_t i = first; i < k->api->node_n_inputs(n); i++) {
+    const rush_graph_value *v = k->api->node_input(n, i);
+    const rush_node *made = k->api->value_is_tensor(v) ? k->api->value_node(v) : NULL;
+
+    if (made && region_op_of(k, made, &w, &why) != OP_NONE)
+      return true;
+  }
+  return false;
+}
+
 const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 {
   region_window w;
@@ -903,6 +959,8 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
   const region_op kind = region_op_of(k, n, &w, &why);
   if (kind != OP_NONE && !operands_enter(k, n, level))
     return "an operand with gaps in memory";
+  if (kind != OP_NONE && makes_parameters(k, n, kind))
+    return "a parameter that nodes of a region make";
   const bool is_view = kind == OP_TURN || kind == OP_SAME || kind == OP_SLICE;
   if (is_view && !may_copy_view(k, n))
     return "a view of what may be written to, or is seen from outside";

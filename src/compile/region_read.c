@@ -247,11 +247,16 @@ static uint32_t place_of(reader *d, const rush_graph_value *v)
   return operand_place(d, v, NULL);
 }
 
-static uint32_t arg_of(const reader *d, const rush_graph_value *v)
+/* Return the argument that a parameter is; NO_INDEX: None.  What the region makes has no pixels in
+ * order to read: region_refuse leaves such nodes outside. */
+static uint32_t arg_of(reader *d, const rush_graph_value *v)
 {
   rush_value c;
 
-  return region_constant(&d->k, v, &c) ? NO_INDEX : state_of(d, v)->arg;
+  if (region_constant(&d->k, v, &c))
+    return NO_INDEX;
+  d->failed |= state_of(d, v)->arg == NO_INDEX;
+  return state_of(d, v)->arg;
 }
 
 /* -- Pointwise nodes behind a step ------------------------------------------------------------- */
@@ -340,7 +345,8 @@ static uint32_t count_channels(const reader *d, const point_set *p)
   return n;
 }
 
-/* Find the set's inputs and results; returns false if a tape cannot have as many. */
+/* Find the set's inputs and results; returns false if a tape cannot have as many.  A permute of a
+ * value stands for the value. */
 static bool find_border(const reader *d, point_set *p)
 {
   p->n_inputs = p->n_results = 0;
@@ -351,6 +357,7 @@ static bool find_border(const reader *d, point_set *p)
       if (!is_tensor_operand(d, v))
         continue;
       bool inside = false;
+      v = root_of(d, v);
       for (uint32_t j = 0; j < i && !inside; j++)
         inside = d->k.api->node_output(p->nodes[j], 0) == v;
       if (!inside)
@@ -421,12 +428,17 @@ static void point_free(const backend *k, point_part *p)
   k->api->memory_free(k->ctx, p, sizeof *p);
 }
 
+static const rush_graph_value *source_of(const void *user, const rush_graph_value *v)
+{
+  return root_of(user, v);
+}
+
 /* Make the set's machine code. */
 static point_part *point_make(reader *d, const point_set *p)
 {
   const backend *k = &d->k;
-  const group_parts parts = {p->nodes, p->inputs, p->results, p->n_nodes, p->n_inputs,
-                             p->n_results};
+  const group_parts parts = {p->nodes,   p->inputs,    p->results, p->n_nodes,
+                             p->n_inputs, p->n_results, source_of,  d};
   point_part *made = k->api->memory_alloc(k->ctx, sizeof *made);
   arg_kind kinds[GROUP_MAX_INPUTS];
   call_ctx cx;

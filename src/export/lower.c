@@ -704,7 +704,9 @@ static void lower_operator(lowering *lo, const lower_node *n, const op *o)
       lower_fail(lo, "%s misses its argument '%s'", sc->name,
                           sc->args[i].name);
     rush_value d = value_retain(sc->args[i].default_value);
-    in[i] = lower_constant(lo, d, d.tag == RUSH_TAG_NONE ? NULL : type_runtime(sc->args[i].type));
+    const type *t = type_runtime(sc->args[i].type);
+    const bool own_type = d.tag == RUSH_TAG_NONE || type_is(t, TYPE_NUMBER); /* int, not Scalar */
+    in[i] = lower_constant(lo, d, own_type ? NULL : t);
   }
   const uint32_t policy =
     lo->autocast < 0 ? 0 : o->effects & (OP_AUTOCAST_LOWER | OP_AUTOCAST_FLOAT32);

@@ -212,6 +212,27 @@ static const type *plain(const type *t)
   return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t;
 }
 
+/* Return the type `t` of a tuple that n constructs; if n's inputs do not fit into it, as in texts
+ * of PyTorch, which does not compare them, the tuple of their types. */
+static const type *constructed_type(ir_parser *p, const ir_node *n, const type *t)
+{
+  const type **elems = session_array(p->s, const type *, (size_t)n->n_inputs + 1);
+  bool fits = t->n_elems == n->n_inputs;
+
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    elems[i] = ir_node_input(n, i)->type;
+    fits = fits && ir_value_flows(ir_node_input(n, i), t->elems[i]);
+  }
+  return fits ? t : session_type(p->s, type_tuple(p->g->types, elems, n->n_inputs));
+}
+
+static const type *output_type(ir_parser *p, const ir_node *n, const type *t)
+{
+  if (n->kind == IR_TUPLE_CONSTRUCT && type_is(t, TYPE_TUPLE) && !t->name)
+    return constructed_type(p, n, t);
+  return n->kind == IR_CONSTANT ? plain(t) : t;
+}
+
 static void parse_node(ir_parser *p, ir_block *b)
 {
   pending_output *outs = NULL;
@@ -258,9 +279,7 @@ static void parse_node(ir_parser *p, ir_block *b)
     session_table_put(p->s, &p->scope->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
-    define(
-      p, outs[i].name,
-      ir_node_add_output(p->s, n, n->kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
+    define(p, outs[i].name, ir_node_add_output(p->s, n, output_type(p, n, outs[i].type)));
   ir_node_resolve(p->s, n);
 }
 

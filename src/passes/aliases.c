@@ -2,7 +2,8 @@
  * synonyms.
  *
  * The result of an in-place operator is its argument; aten::alias returns its argument's memory; an
- * expand that only makes broadcasting explicit changes nothing; aten::multiply is aten::mul. */
+ * expand that only makes broadcasting explicit changes nothing; aten::multiply is aten::mul, and
+ * `is` of two bools aten::eq. */
 #include "ops/call/lookup.h"
 #include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
@@ -84,9 +85,27 @@ static const op *same_shape(session *s, const op *o, str name)
   return is;
 }
 
+/* Return the comparison that `is` or `is not` of two bools means, or NULL for other nodes. */
+static const op *comparison_of(session *s, const ir_node *n)
+{
+  const bool is = ir_node_is_op(n, OPN___IS__);
+
+  if ((!is && !ir_node_is_op(n, OPN___ISNOT__)) || n->n_inputs != 2)
+    return NULL;
+  for (uint32_t i = 0; i < 2; i++)
+    if (!type_is(type_runtime(ir_node_input(n, i)->type), TYPE_BOOL))
+      return NULL;
+  return session_op_find(s, is ? STR("aten::eq") : STR("aten::ne"), STR("bool"));
+}
+
 static void rename_op(session *s, ir_node *n, void *arg)
 {
   (void)arg;
+  const op *bools = comparison_of(s, n);
+  if (bools) {
+    n->op = bools;
+    return;
+  }
   const str name = n->kind == IR_OP ? op_synonym_of(n->op) : (str){NULL, 0};
   const op *is = name.len ? same_shape(s, n->op, name) : NULL;
 

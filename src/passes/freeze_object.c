@@ -242,7 +242,7 @@ static void fold_plain_attributes(freezer *z)
     for (method *m = z->methods; m; m = m->next) {
       walk_method(z, m, fold_plain);
       pass_constant_propagation_immutable_types(z->s, m->g);
-      pass_peephole(z->s, m->g);
+      pass_exact_peephole(z->s, m->g);
       pass_lower_simple_tuples(z->s, m->g);
     }
   }

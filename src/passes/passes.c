@@ -143,11 +143,8 @@ ir_graph *passes_run(session *s, const function *f, specialisation *sp, bool is_
   own->is_recorded = is_recorded;
   if (sp)
     pass_specialise(s, own, sp);
-  if (sp && is_recorded) {
+  if (sp && is_recorded)
     pass_create_autodiff_subgraphs(s, own);
-    if (context_inlines_subgraphs(s->cx->ctx))
-      pass_inline_autodiff_subgraphs(s, own);
-  }
   run_registered(s, &p, f->graph);
   if (sp && sp->base)
     pass_thin_guards(s, own);

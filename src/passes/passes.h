@@ -102,6 +102,9 @@ void pass_transform_exits_of(session *s, ir_graph *g, const type *result);
 /* Run constant_propagation_immutable_types without removing what it leaves unused
  * (constant_propagation.c). */
 void pass_fold_immutable(session *s, ir_graph *g);
+/* Run peephole without what it assumes of convolutions as PyTorch does: that images of unknown rank
+ * are batches (peephole.c). */
+void pass_exact_peephole(session *s, ir_graph *g);
 /* Turn forked closures into functions of p, named after `owner`; `finish` cleans their graphs
  * (closures.c). */
 void lift_closures(session *s, program *p, const char *owner, ir_graph *g, pass_fn *finish);

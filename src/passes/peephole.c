@@ -14,6 +14,7 @@ typedef struct look {
   session *s;
   alias_info *alias;
   bool switches_grad; /* nodes may run in different grad modes */
+  bool takes_batches; /* convolutions of images of unknown rank are those of batches */
 } look;
 
 typedef ir_value *rule(const look *k, ir_node *n); /* what n's only result can be, or NULL */
@@ -248,12 +249,15 @@ static ir_value *length(const look *k, ir_node *n)
 static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false); }
 
 /* Simplify the number of dimensions of a convolution's result, which batch norms check to raise an
- * error.  As in PyTorch the answer is that for a batch. */
+ * error.  As in PyTorch the answer is that for a batch: by name only. */
 static ir_value *convolution_dims(const look *k, ir_node *n)
 {
   static const uint32_t convs[] = {OPN_CONV1D, OPN_CONV2D, OPN_CONV3D};
-  const ir_node *made = ir_node_input(n, 0)->node;
+  const ir_value *x = ir_node_input(n, 0);
+  const ir_node *made = x->node;
 
+  if (!k->takes_batches || alias_is_written(k->alias, x)) /* it may be resized */
+    return NULL;
   for (int i = 0; i < 3; i++)
     if (ir_node_is_op(made, convs[i]))
       return pass_put_int(k->s, n, i + 3);
@@ -399,12 +403,16 @@ static void simplify_node(session *s, ir_node *n, void *arg)
     ir_node_destroy(n);
 }
 
-void pass_peephole(session *s, ir_graph *g)
+static void simplify_all(session *s, ir_graph *g, bool takes_batches)
 {
   pass_peephole_list_idioms(s, g);
-  look k = {.s = s, .alias = alias_analyse_all(s, g)};
+  look k = {.s = s, .alias = alias_analyse_all(s, g), .takes_batches = takes_batches};
 
   k.switches_grad = ir_graph_may_have(g, IR_ENTER);
   pass_each(s, g->block, simplify_node, &k);
   pass_dce(s, g);
 }
+
+void pass_peephole(session *s, ir_graph *g) { simplify_all(s, g, true); }
+
+void pass_exact_peephole(session *s, ir_graph *g) { simplify_all(s, g, false); }

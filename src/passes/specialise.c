@@ -279,13 +279,13 @@ static const phase phases[] = {
   {.run = pass_constant_loop_unrolling},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true},
   {.run = pass_drop_implied_guards, .needs_geometry = true},
-  {.run = pass_peephole},
+  {.run = pass_exact_peephole},
   {.run = pass_constant_propagation_immutable_types},
   {.run = pass_constant_loop_unrolling}, /* loops whose count follows from sizes */
   {.run = pass_remove_list_mutation, .again = true}, /* sizes and factors in lists */
   {.run = pass_peephole_list_idioms, .again = true},
   {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
-  {.run = pass_peephole, .again = true},
+  {.run = pass_exact_peephole, .again = true},
   {.run = pass_constant_propagation_immutable_types, .again = true},
   {.run = pass_drop_implied_guards, .needs_geometry = true, .again = true},
   {.run = pass_peephole_list_idioms},

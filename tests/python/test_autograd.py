@@ -281,6 +281,26 @@ def test_a_graph_is_used_up() -> None:
         y.backward()
 
 
+def test_a_grad_fn_can_be_called() -> None:
+    """With a gradient for each result, as a node of torch's operators; undefined ones too."""
+
+    def f(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.sin(a * b)
+
+    a, b = (torch.rand(3, requires_grad=True) for _ in range(2))
+    got, grad = rushlight.script(f)(a, b), torch.rand(3)
+    want = torch.autograd.grad(f(a, b), (a, b), grad)
+    for _ in range(2):  # it is not used up
+        for mine, theirs in zip(got.grad_fn(grad), want, strict=True):
+            torch.testing.assert_close(mine, theirs)
+    assert got.grad_fn(None) == (None, None)
+    with pytest.raises(TypeError, match="expected 1 arguments, got 2 instead"):
+        got.grad_fn(grad, None)
+    got.backward(grad)
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        got.grad_fn(grad)
+
+
 def test_writes_of_torchs_are_seen() -> None:
     @rushlight.script
     def f(x):

@@ -115,6 +115,17 @@ def test_linear_with_a_dynamic_batch(tmp_path: pathlib.Path) -> None:
         made.module()(torch.randn(65, 4))
 
 
+@pytest.mark.parametrize("sizes", [(3, 5), (2, 3, 5)])
+def test_linear_with_a_bias_for_each_row(tmp_path: pathlib.Path, sizes: tuple[int, ...]) -> None:
+    class Rows(nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return nn.functional.linear(x, w, b)
+
+    args = (torch.randn(sizes), torch.randn(4, 5), torch.randn(3, 4))
+    torch.export.save(torch.export.export(Rows(), args), tmp_path / "rows.pt2")
+    check(str(tmp_path / "rows.pt2"), [(args, {})])
+
+
 def test_writes_become_new_values(tmp_path: pathlib.Path) -> None:
     def write(x: torch.Tensor) -> Any:
         y = x + 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 import subprocess
 import sys
+import weakref
 
 import pytest
 import rushlight
@@ -417,3 +419,58 @@ def test_the_whole_interface_of_editing(capfd: pytest.CaptureFixture) -> None:
     with pytest.raises(RuntimeError):
         rushlight.ir.parse_ir("graph(%x : Tensor):\n  return (%y)")
     del z
+
+
+def test_the_graph_of_a_function_is_one_object() -> None:
+    """Passes that run on it can be seen when it is asked for again; calls run the program."""
+    unit = rushlight.CompilationUnit("def f(x, y):\n    return x + len([x, y])\n")
+    assert unit.f.graph is unit.f.graph
+    unit.f.graph.run_pass("peephole")
+    assert unit.f.graph.findNode("aten::len") is None
+    assert unit.f.inlined_graph.findNode("aten::len") is not None
+    assert unit.f(torch.zeros(1), torch.zeros(1)).item() == 2
+    made = rushlight.CompilationUnit().create_function("g", unit.f.graph)
+    assert made(torch.zeros(1), torch.zeros(1)).item() == 2
+    made = weakref.ref(unit.f)
+    graph = unit.f.graph
+    del unit
+    gc.collect()
+    assert made() is None and graph.findNode("aten::add") is not None
+
+
+def test_the_graph_of_a_method_is_one_object() -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+        @torch.jit.export
+        def other(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 2
+
+    net = rushlight.script(Net())
+    assert net.graph is net.forward.graph is not net.other.graph
+    assert net.other.graph is net.other.graph
+    copied = net.copy()
+    assert copied.graph is not net.graph
+    gone = weakref.ref(net)
+    del net
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_tuple_has_the_types_of_its_elements() -> None:
+    """Texts of PyTorch may declare another type, which its parser does not compare."""
+    text = """graph(%a : Tensor, %o : int?):
+  %b : Tensor = aten::relu(%a)
+  %l : Tensor[] = prim::ListConstruct(%b)
+  %t : (Tensor[], Tensor[]) = prim::TupleConstruct(%b, %l)
+  %u : (Tensor?, int?) = prim::TupleConstruct(%b, %o)
+  return (%t, %u)
+"""
+    graph = rushlight.parse_ir(text)
+    graph.lint()
+    wrong, right = (str(n.output().type()) for n in graph.findAllNodes("prim::TupleConstruct"))
+    assert wrong == "Tuple[Tensor, List[Tensor]]"
+    assert right == "Tuple[Optional[Tensor], Optional[int]]"
+    (values, (_, none)) = graph(torch.ones(2), None)
+    assert values[1][0].tolist() == [1, 1] and none is None

@@ -22,6 +22,7 @@ LAYERS = {
     "lstm cell": lambda: torch.nn.LSTMCell(4, 6),
     "packed lstm": lambda: Packed(torch.nn.LSTM(4, 6, bidirectional=True)),
     "packed gru": lambda: Packed(torch.nn.GRU(4, 6, num_layers=2)),
+    "a bias for each row": lambda: Rows(),
     "transformer": lambda: torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True),
 }
 
@@ -34,6 +35,16 @@ class Packed(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         rows, _ = self.layer(pack_padded_sequence(x, torch.tensor([5, 3, 2])))
         return pad_packed_sequence(rows)[0]
+
+
+class Rows(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(6, 4))
+        self.bias = torch.nn.Parameter(torch.randn(3, 6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, self.weight, self.bias)
 
 
 def outputs(layer: Any, x: torch.Tensor) -> list[torch.Tensor]:

@@ -50,6 +50,18 @@ GROUP_NORM = [
 
 REFUSED: list[Row] = [
     *(("native_group_norm", args) for args in GROUP_NORM),
+    *(
+        ("linear", (ones(*x), ones(4, 5), ones(*bias)))
+        for x, bias in (
+            ((3, 5), (3,)),
+            ((3, 5), (2, 4)),
+            ((3, 5), (1, 3, 4)),
+            ((5,), (3, 4)),
+            ((2, 3, 5), (3,)),
+            ((2, 3, 5), (6, 4)),
+            ((2, 3, 5), (2, 2, 3, 4)),
+        )
+    ),
     (
         "native_batch_norm",
         (ones(2, 4, 3), None, None, torch.zeros(1, 4), ones(1, 4), True, 0.1, 1e-5),
@@ -113,6 +125,18 @@ REFUSED: list[Row] = [
 ]
 
 COMPUTED: list[Row] = [
+    *(
+        ("linear", (ramp(*x) / 9, ramp(4, 5), ramp(*bias)))
+        for x, bias in (
+            ((3, 5), (3, 4)),
+            ((3, 5), (3, 1)),
+            ((3, 5), (1, 1)),
+            ((2, 3, 5), (3, 4)),
+            ((2, 3, 5), (2, 1, 4)),
+            ((2, 2, 3, 5), (2, 1, 3, 4)),
+            ((2, 0, 5), (2, 1, 4)),
+        )
+    ),
     ("native_group_norm", (ramp(2, 4, 3), None, None, 4, 2, 3, 2, 1e-5)),
     ("_pad_circular", (ramp(2, 3, 4), [-4, 0])),
     ("_pad_circular", (ones(2, 3, 0), [0, 0])),

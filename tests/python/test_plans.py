@@ -287,6 +287,26 @@ def test_dead_code_still_fails(tmp_path: pathlib.Path) -> None:
     assert all(outcome(ours, torch.ones(3, 3), 9) == first for _ in range(3))
 
 
+def test_dimensions_of_convolutions_are_those_of_the_results() -> None:
+    """Neither is the result of an image without a batch taken for one with, nor one that is resized
+    for what it was."""
+
+    def first(xs: list[torch.Tensor], w: torch.Tensor) -> int:
+        return torch.conv2d(xs[0], w).dim()
+
+    def resized(x: torch.Tensor, w: torch.Tensor) -> int:
+        y = torch.conv2d(x, w)
+        y.resize_([4, 4])
+        return y.dim()
+
+    compiled, w = rushlight.script(first), torch.randn(2, 3, 3, 3)
+    for i in range(60):
+        x = torch.randn(1, 3, 5, 5) if i % 3 == 0 else torch.randn(3, 5, 5)
+        assert compiled([x], w) == x.dim()
+    compiled = rushlight.script(resized)
+    assert [compiled(torch.randn(1, 3, 5, 5), w) for _ in range(4)] == [2] * 4
+
+
 def test_errors_are_those_of_the_first_call(tmp_path: pathlib.Path) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:

@@ -234,6 +234,42 @@ class Last(nn.Module):
         return self.e(z.permute(0, 3, 1, 2) + y), functional.relu(z), x * 2.0
 
 
+class Turned(nn.Module):
+    """Permutes between pointwise operators that one step computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(5, 24, 3, 1, 1), nn.Linear(24, 24)
+        self.n = nn.LayerNorm(24, eps=1e-6)
+        self.scale = nn.Parameter(torch.rand(24) + 0.5)
+        self.c = nn.Conv2d(24, 16, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = functional.relu(self.a(x))
+        y = self.b(self.n(x.permute(0, 2, 3, 1))) * self.scale
+        x = x + y.permute(0, 3, 1, 2)
+        y = (x * 2.0).permute(0, 2, 3, 1) - y
+        z = y.permute(0, 3, 1, 2).tanh() + x
+        return self.c(z), z
+
+
+class Weighing(nn.Module):
+    """Weights that other nodes of the network make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.w = nn.Conv2d(3, 32, 3, 1, 1), nn.Parameter(torch.randn(32, 32, 3, 3) * 0.1)
+        self.v = nn.Parameter(torch.randn(64, 32, 3, 3) * 0.1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ones = torch.ones(1, 3, 3, 32)
+        y = functional.relu(self.a(x))
+        w = torch.tanh(self.w * 0.5)
+        z = functional.relu(functional.conv2d(y, w))
+        z = functional.conv2d(z, self.v[:32]) + functional.conv2d(z, self.v[32:])
+        return functional.conv2d(z, self.a(ones).reshape(32, 1, 3, 32)[..., :3], groups=32), w
+
+
 class Grouped(nn.Module):
     """Groups of few channels, of whole blocks, and channel by channel without a kernel."""
 
@@ -281,6 +317,9 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "grouped, 14 x 14": (Grouped, (1, 5, 28, 28)),
     "last": (Last, (2, 3, 41, 67)),
     "last, 16 x 16": (Last, (1, 3, 64, 64)),
+    "turned": (Turned, (2, 5, 19, 23)),
+    "turned, 8 x 8": (Turned, (1, 5, 8, 8)),
+    "weighing": (Weighing, (2, 3, 19, 23)),
     "pools": (Pools, (2, 5, 17, 22)),
     "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),
@@ -391,6 +430,55 @@ def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
                 first = want
             elif cpu != "portable":
                 assert same(want, first)
+
+
+@pytest.mark.parametrize("name", ["residual", "mobile", "branches", "pools", "turned", "shifted"])
+def test_an_exported_program_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    """Its lists are constants, and its defaults are written out."""
+    net, x = network(name)
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(net, (x,)), path)
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    want = plain(x)
+    for _ in range(4):
+        assert same(ours(x), want)
+    near(want, net(x), net, x)
+    sizes = ",".join(str(n) for n in x.shape)
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    main = out.stdout.split("\nwith ")[0]
+    assert main.count("= rushlight::region") == 1, main
+    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
+
+
+@pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "shifted", "grouped"])
+def test_weights_with_channels_last(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    """As users save them who prepare a network for PyTorch: module.to(memory_format=...)."""
+    net, x = network(name)
+    net = net.to(memory_format=torch.channels_last)
+    x = x.contiguous(memory_format=torch.channels_last)
+    path = tmp_path / "net.pt"
+    torch.jit.trace(net, (x,)).save(str(path))
+    for cpu in ("avx512", "avx2"):
+        rushlight.set_cpu(cpu)
+        if rushlight.get_cpu() != cpu:
+            continue
+        ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+        before = rushlight.compile_counters()
+        for _ in range(4):
+            got, want = ours(x), plain(x)
+            assert same(got, want), cpu
+            assert [g.stride() for g in flat(got)] == [w.stride() for w in flat(want)]
+        assert rushlight.compile_counters()["group_calls"] > before["group_calls"]
+        near(want, net(x), net, x)
+        weights = [p for p in ours.module.parameters() if p.dim() == 4]
+        changed = [p for p in plain.module.parameters() if p.dim() == 4]
+        for p, q in zip(weights, changed, strict=True):
+            p.mul_(1.5)
+            q.mul_(1.5)
+        assert same(ours(x), plain(x))
 
 
 def test_writes_are_seen(tmp_path: pathlib.Path) -> None:

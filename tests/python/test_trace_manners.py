@@ -330,17 +330,30 @@ def test_arrays_are_constants() -> None:
 
 
 def test_script_profile() -> None:
-    profile = rushlight.jit._ScriptProfile()
-    profile.enable()
-    rushlight.script(doubled)(X)
-    profile.disable()
-    assert (
-        "Line #    Hits" in profile.dump_string()
-        and "return (x @ x.t()).sum(0)" in profile.dump_string()
-    )
-    profile.enable()
-    profile.disable()
+    def hits(profile: Any) -> list[int]:
+        lines = profile.dump_string().split("\n")
+        return [int(line.split()[1]) for line in lines if "return (x @ x.t()).sum(0)" in line]
+
+    function = rushlight.script(doubled)
+    profile, other = rushlight.jit._ScriptProfile(), rushlight.jit._ScriptProfile()
     assert profile.dump_string() == ""
+    profile.enable()
+    function(X)
+    with pytest.raises(RuntimeError, match="Only disabled profilers are allowed to dump stats"):
+        profile.dump_string()
+    profile.disable()
+    assert "Line #    Hits" in profile.dump_string()
+    (once,) = hits(profile)
+    function(X)
+    profile.enable()
+    other.enable()  # several at once
+    function(X)
+    other.disable()
+    function(X)
+    profile.disable()
+    assert hits(other) == [once] and hits(profile) == [3 * once]  # what it had before counts, too
+    other.disable()
+    assert hits(other) == [once]
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:

@@ -270,13 +270,27 @@ def leaf() -> Any:
     return torch.rand(3, 3, dtype=torch.double, requires_grad=True)
 
 
-def test_small_parts_stay_single_records() -> None:
-    _, graph = planned("def f(x: Tensor):\n    return x.sin().cos()\n", leaf())
-    assert "DifferentiableGraph" not in graph
-    _, graph = planned(
-        "def f(x: Tensor):\n    return x.sin().cos().tanh().exp().sigmoid()\n", leaf()
-    )
-    assert "DifferentiableGraph_0" in graph
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("x.sin().cos()", 1),
+        ("x * 2 + 1", 1),
+        ("torch.softmax(x, -1) * 2", 1),
+        ("x.mm(x) + x", 1),
+        ("x.sin()", 0),
+        ("x * 2", 0),
+        ("(x.sin(), x.cos())", 0),
+    ],
+)
+def test_two_operators_are_a_part_and_one_is_a_single_record(text: str, want: int) -> None:
+    """As in PyTorch's executor, which counts its profile nodes, too."""
+    text = f"def f(x: Tensor):\n    return {text}\n"
+    function, graph = planned(text, leaf())
+    assert graph.count("= prim::DifferentiableGraph") == want
+    theirs = torch.jit.CompilationUnit(text).f
+    for _ in range(3):
+        theirs(leaf())
+    assert str(theirs.graph_for(leaf())).count("= prim::DifferentiableGraph") == want
 
 
 def test_a_result_that_another_one_needs_is_in_another_record() -> None:
@@ -387,9 +401,9 @@ def test_what_records_nothing_runs_compiled() -> None:
     assert after["interpreted"] == before["interpreted"]
 
 
-def test_small_parts_are_differentiated_as_one_if_asked() -> None:
-    text, x = "def f(x: Tensor):\n    return x.sin().cos()\n", leaf()
-    want = torch.autograd.grad(x.sin().cos().sum(), x)
+def test_single_operators_are_differentiated_as_parts_if_asked() -> None:
+    text, x = "def f(x: Tensor):\n    return x.sin()\n", leaf()
+    want = torch.autograd.grad(x.sin().sum(), x)
     was = rushlight.jit.set_autodiff_subgraph_inlining(False)
     try:
         function, graph = planned(text, x)
@@ -467,6 +481,27 @@ def test_f_and_df_can_be_seen() -> None:
     (part,) = plan.differentiated
     assert part.df_heads == ["from gradients of results 0 to arguments 0"]
     assert all("rushlight::pointwise" in text for text in (part.f, *part.df))  # what runs
+
+
+def test_plans_by_the_names_of_torch() -> None:
+    """Graphs of a plan, of its parts and of their derivatives have the methods of torch's."""
+    x, y = leaf(), leaf().detach()
+    function, _ = planned(
+        "def f(x: Tensor, y: Tensor):\n"
+        "    return (x * y).sin() * y + x * y * 2, (y.cumsum(0) * x).tanh()\n", x, y
+    )  # fmt: skip
+    a, b = function(x, y)
+    (a.sum() + b.sum()).backward()
+    (plan,) = function.get_debug_state().execution_plans.values()
+    parts = plan.graph.findAllNodes("prim::DifferentiableGraph")
+    states = plan.code.grad_executor_states()
+    assert len(parts) == len(states) == len(plan.code.differentiable_op_executor_states()) == 2
+    for state, part in zip(states, plan.code.differentiable_op_executor_states(), strict=True):
+        for plans in (state, part):
+            (inner,) = plans.execution_plans.values()
+            assert isinstance(inner.graph.copy(), torch._C.Graph)
+            assert inner.graph.findNode("rushlight::pointwise")
+    assert plan.code.num_bailouts() == 0
 
 
 def test_graphs_of_plans_run_and_print() -> None:

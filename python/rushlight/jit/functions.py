@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from .. import _rushlight, archives
@@ -79,6 +80,20 @@ class FunctionSchema(str):
         return str(self) == str(old)
 
 
+class GraphText(str):
+    """The text of a graph that runs; also has the methods of a Graph, of torch's if torch is
+    imported."""
+
+    _read: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self._read is None:
+            self._read = shown(_rushlight.parse_ir(str(self)))
+        return getattr(self._read, name)
+
+
 class Differentiated:
     """A part of a plan that is differentiated as one, for arguments of some kinds: the texts of the
     graphs that run, `f` and one `df` for each set of gradients that was needed.  `head` says which
@@ -89,21 +104,65 @@ class Differentiated:
         first, *each = re.split(r"^df (from .*):$", text, flags=re.MULTILINE)
         head, _, f = first.partition("\n")
         self.head: str = head.rstrip(":")
-        self.f: str = f.strip()
+        self.f = GraphText(f.strip())
         self.df_heads = each[::2]
-        self.df = [text.strip() for text in each[1::2]]
+        self.df = [GraphText(text.strip()) for text in each[1::2]]
+
+
+class Code:
+    """The code of a plan, by the names of torch's: what its parts that are differentiated as one
+    run, in their order."""
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self._plan = plan
+
+    def _states(self, plans_of: Callable[[Differentiated], dict[str, str]]) -> list[PartState]:
+        states: dict[str, dict[str, str]] = {}
+        for part in self._plan.differentiated:
+            states.setdefault(part.head.partition(",")[0], {}).update(plans_of(part))
+        return [PartState(plans) for plans in states.values()]
+
+    def grad_executor_states(self) -> list[PartState]:
+        """Return for each part the plans of its derivatives: one for each kind of arguments and set
+        of gradients that was needed."""
+        return self._states(
+            lambda part: {
+                f"{part.head}; {head}": text
+                for head, text in zip(part.df_heads, part.df, strict=True)
+            }
+        )
+
+    def differentiable_op_executor_states(self) -> list[PartState]:
+        """Return for each part the plans of what calls run: one for each kind of arguments."""
+        return self._states(lambda part: {part.head: part.f})
+
+    def num_bailouts(self) -> int:
+        """Return the number of guards, each of which may end in a bailout."""
+        return len(re.findall(r" = prim::Guard\[", self._plan.graph))
 
 
 class ExecutionPlan:
     """Code that some calls run: `graph` is the text of the graph it was made from, after the
     passes, with compiled groups as single nodes; `facts`, what it assumes; `differentiated`, what
-    recorded calls run for its parts that are differentiated as one."""
+    recorded calls run for its parts that are differentiated as one; `code` has this by torch's
+    names."""
 
     def __init__(self, graph: str, facts: list[str]) -> None:
         graph, *parts = re.split(r"^f of (?=prim::DifferentiableGraph)", graph, flags=re.MULTILINE)
-        self.graph = graph
+        self.graph = GraphText(graph)
         self.facts = facts
         self.differentiated = [Differentiated(text) for text in parts]
+
+    @property
+    def code(self) -> Code:
+        return Code(self)
+
+
+class PartState:
+    """What runs of a part of a plan: its plans, by what they are for."""
+
+    def __init__(self, plans: dict[str, str]) -> None:
+        self.execution_plans = {head: ExecutionPlan(text, [head]) for head, text in plans.items()}
 
 
 class ExecutorState:
@@ -151,9 +210,15 @@ class ScriptFunction(_rushlight.Function):
     def name(self) -> str:
         return self.qualified_name.rpartition(".")[2]
 
+    _graph: Any = None
+
     @property
     def graph(self) -> Any:
-        return _rushlight.function_graph(self, False)
+        """A copy of the program's graph, always the same one: passes and edits can be seen, and
+        do not change what calls run."""
+        if self._graph is None:
+            self._graph = _rushlight.function_graph(self, False)
+        return self._graph
 
     @property
     def inlined_graph(self) -> Any:
@@ -195,7 +260,8 @@ class ScriptFunction(_rushlight.Function):
 
     def get_debug_state(self) -> ExecutorState:
         """Return the code that runs when the function is called."""
-        return ExecutorState(self.graph, self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
+        graph = _rushlight.function_graph(self, False)
+        return ExecutorState(graph, self.dump(GRAPH_OPTIMIZED), self.dump(_PLANS))
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")

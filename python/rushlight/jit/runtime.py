@@ -90,6 +90,18 @@ def warn_of_optimize(optimize: Any) -> None:
         )
 
 
+def warn_of_default_dtype() -> None:
+    """Warn if torch makes tensors of another dtype from Python floats than programs here do."""
+    torch = sys.modules.get("torch")
+    default = torch.get_default_dtype() if torch is not None else None
+    if torch is not None and default is not torch.float32:
+        warnings.warn(
+            f"torch's default dtype is {default}, but programs of rushlight make float32 tensors "
+            "of Python floats, of integers that are divided, and where no dtype is given",
+            stacklevel=5,
+        )
+
+
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     """With False, calls run the code for any arguments and make no plans.  Results do not depend on
@@ -143,8 +155,8 @@ set_profiling_mode = set_profiling_executor  # PyTorch's has two switches for it
 
 
 def set_autodiff_subgraph_inlining(enabled: bool) -> bool:
-    """Set if plans of recorded calls leave small parts to single records (at first: yes), or
-    differentiate them as one, too.  Returns the previous setting; results do not depend on it."""
+    """Set if plans of recorded calls leave single operators to records of their own (at first:
+    yes), or make them parts, too.  Returns the previous setting; results do not depend on it."""
     return _rushlight.set_subgraph_inlining(enabled)
 
 

@@ -20,6 +20,7 @@ typedef struct entry {
   gemm_packed *packed;      /* NULL: the mark of a first use */
   bool is_a;
   int64_t k, n, at, rs, cs; /* of the matrix inside the storage: bytes, elements */
+  int64_t turned;
 } entry;
 
 static void entry_destroy(storage_cache *self, context *c)
@@ -32,7 +33,8 @@ static void entry_destroy(storage_cache *self, context *c)
 static bool entry_fits(call_ctx *cx, const entry *e, const gemm_packing *p, int64_t at)
 {
   return e->at == at && e->rs == p->from.rs && e->cs == p->from.cs && e->is_a == p->is_a &&
-         e->k == p->k && e->n == p->n && (!e->packed || gemm_packed_fits(cx, e->packed, p));
+         e->turned == p->turned && e->k == p->k && e->n == p->n &&
+         (!e->packed || gemm_packed_fits(cx, e->packed, p));
 }
 
 static bool entry_push(storage *st, const entry *from)
@@ -85,7 +87,8 @@ rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing
              .n = p->n,
              .at = (const char *)p->from.data - (const char *)st->data,
              .rs = p->from.rs,
-             .cs = p->from.cs};
+             .cs = p->from.cs,
+             .turned = p->turned};
   bool seen = false, changes = false;
   for (storage_cache *i = atomic_load_explicit(&st->cache, memory_order_acquire); i; i = i->next) {
     if (i->kind != KIND_GEMM)

@@ -26,6 +26,8 @@ typedef struct job {
   cpu_level level;
   size_t item;
   _Atomic int failed;
+  mutex lock; /* of `idle` */
+  struct block_work *idle;
 } job;
 
 static const char *operand_at(const job *j, const attention_operand *o, int64_t batch, int64_t head,
@@ -91,11 +93,12 @@ static const char *mask_at(const attention_args *a, int64_t batch, int64_t head,
 ROW(finish_f32, float, INFINITY)
 ROW(finish_f64, double, (double)INFINITY)
 
-/* What a task keeps between blocks of queries. */
+/* What a thread keeps between blocks of queries. */
 typedef struct block_work {
   char *scores;
   int64_t head; /* of all batches: what is packed */
   gemm_packed *k, *v; /* NULL: not packed */
+  struct block_work *next; /* in the job's `idle` */
 } block_work;
 
 static void drop_packed(context *c, block_work *w)
@@ -168,21 +171,65 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, block_work *w)
   return gemm_serial(cx, &o);
 }
 
+static size_t scores_bytes(const job *j)
+{
+  return (size_t)(j->block * j->a->n_keys) * j->item;
+}
+
+static void free_work(const job *j, block_work *w)
+{
+  context *c = j->cx->ctx;
+
+  if (!w)
+    return;
+  drop_packed(c, w);
+  if (w->scores)
+    mem_free_data(c, w->scores, scores_bytes(j));
+  mem_free(c, w, sizeof *w);
+}
+
+/* Take an idle block_work, of that head if there is one, or make one; NULL: no memory.  A thread
+ * gets its tasks in pieces of about a millisecond: packing a head's keys for each would take as
+ * long as the products. */
+static block_work *take_work(job *j, int64_t head)
+{
+  context *c = j->cx->ctx;
+  block_work **at, *w;
+
+  mutex_lock(&j->lock);
+  for (at = &j->idle; *at && (*at)->head != head && (*at)->next;)
+    at = &(*at)->next;
+  if ((w = *at))
+    *at = w->next;
+  mutex_unlock(&j->lock);
+  if (w || !(w = mem_alloc(c, sizeof *w)))
+    return w;
+  *w = (block_work){.scores = mem_alloc_data(c, scores_bytes(j)), .head = -1};
+  if (w->scores)
+    return w;
+  free_work(j, w);
+  return NULL;
+}
+
 static void run_blocks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   call_ctx cx = *j->cx; /* a task's error is dropped; the caller reports "no memory" */
   cx.err = NULL;
-  const size_t n_bytes = (size_t)(j->block * j->a->n_keys) * j->item;
-  block_work w = {.scores = mem_alloc_data(cx.ctx, n_bytes), .head = -1};
-  rush_status st = w.scores ? RUSH_OK : RUSH_ENOMEM;
+  const int64_t batch = begin / j->n_blocks / j->a->n_heads;
+  const int64_t kv = begin / j->n_blocks % j->a->n_heads / j->a->kv_group;
+  block_work *w = take_work(j, batch * j->a->n_heads + kv);
+  rush_status st = w ? RUSH_OK : RUSH_ENOMEM;
   for (int64_t i = begin; i < end && st == RUSH_OK; i++)
-    st = run_block(j, &cx, i, &w);
+    st = run_block(j, &cx, i, w);
   if (st != RUSH_OK)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
-  drop_packed(cx.ctx, &w);
-  if (w.scores)
-    mem_free_data(cx.ctx, w.scores, n_bytes);
+  if (!w)
+    return;
+  mutex_lock(&j->lock);
+  w->next = j->idle;
+  j->idle = w;
+  mutex_unlock(&j->lock);
 }
 
 rush_status attention(call_ctx *cx, const attention_args *a)
@@ -195,7 +242,14 @@ rush_status attention(call_ctx *cx, const attention_args *a)
   j.block = i64_min(i64_max(j.block, 14), a->n_queries);
   j.n_blocks = (a->n_queries + j.block - 1) / j.block;
   const int64_t macs = i64_max(1, j.block * a->n_keys * (a->dim + a->value_dim));
-  TRY(parallel_for(cx, a->n_batch * a->n_heads * j.n_blocks, i64_max(1, 250000 / macs), run_blocks,
-                   &j));
-  return j.failed ? call_nomem(cx) : RUSH_OK;
+  mutex_init(&j.lock);
+  const rush_status st = parallel_for(cx, a->n_batch * a->n_heads * j.n_blocks,
+                                      i64_max(1, 250000 / macs), run_blocks, &j);
+  while (j.idle) {
+    block_work *w = j.idle;
+    j.idle = w->next;
+    free_work(&j, w);
+  }
+  mutex_destroy(&j.lock);
+  return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
 }

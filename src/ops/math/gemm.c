@@ -943,8 +943,36 @@ static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed
   return st;
 }
 
+/* Pack a copy whose columns have their terms in the order of k. */
+static rush_status pack_turned(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
+{
+  const int64_t n_columns = from->count * from->n, outer = from->k / from->turned;
+  const size_t n_bytes = (size_t)(n_columns * from->k) * sizeof(float);
+  float *copy = mem_alloc_data(cx->ctx, n_bytes), *to = copy;
+  gemm_packing f = *from;
+
+  ASSERT(!from->is_a && from->dtype == RUSH_FLOAT32 && from->bs == from->n * from->from.cs,
+         "columns that follow each other");
+  if (!copy)
+    return call_nomem(cx);
+  for (int64_t i = 0; i < n_columns; i++) {
+    const float *x = (const float *)from->from.data + i * from->from.cs;
+    for (int64_t o = 0; o < outer; o++)
+      for (int64_t t = 0; t < from->turned; t++)
+        *to++ = x[t * outer + o];
+  }
+  f.turned = 0;
+  f.from = (gemm_matrix){copy, 1, f.k};
+  f.bs = f.n * f.k;
+  const rush_status st = gemm_pack(cx, &f, out);
+  mem_free_data(cx->ctx, copy, n_bytes);
+  return st;
+}
+
 rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
+  if (from->turned)
+    return pack_turned(cx, from, out);
   if (from->dtype == RUSH_BFLOAT16 || from->dtype == RUSH_FLOAT16)
     return pack_wide(cx, from, out);
   return pack_terms(cx, from, (chain_kind)from->chain, out);

@@ -69,6 +69,9 @@ typedef struct gemm_packing { /* input of packing: `count` matrices `bs` element
   int64_t count, k, n, bs,
     taps;           /* taps: for bfloat16, adjacent terms of a channel; 0: 1 */
   gemm_matrix from; /* of A: rows n; of B: columns n */
+  /* float32 only; 0, or of B: a column's terms are [turned][k / turned] in memory, and k counts
+   * them the other way around: a convolution's weight with channels last */
+  int64_t turned;
   int chain;        /* float32 only: the dtype it represents, as in gemm_args */
 } gemm_packing;
 /* True if p is packed as *like describes; false for another kind, size or instruction set. */

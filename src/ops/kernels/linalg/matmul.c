@@ -12,6 +12,7 @@
 #include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/packed.h"
+#include "ops/kernels/views.h"
 #include "tensor/iter.h"
 
 /* -- Helpers ----------------------------------------------------------------------------------- */
@@ -401,10 +402,35 @@ rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *w,
   return nn_invoke(cx, "aten::linear", "", args, 3, out);
 }
 
+/* Describe the bias as a matrix with as many rows as the result: a vector repeats its row, a bias
+ * of more dimensions is expanded.  `*made` is new if the matrix reads it, otherwise unchanged. */
+static rush_status spread_bias(call_ctx *cx, const rush_tensor *bias, const rush_tensor *y,
+                               gemm_matrix *d, rush_tensor **made)
+{
+  rush_tensor *wide = NULL, *dense = NULL;
+  int64_t n_rows = 0, stride = 0;
+  if (bias->n_dims <= 1) {
+    *d = (gemm_matrix){bias->data, 0, bias->n_elems == 1 ? 0 : bias->strides[0]};
+    return RUSH_OK;
+  }
+  TRY(tensor_expand(cx, bias, y->n_dims, y->sizes, &wide));
+  if (!rows_of(wide, &n_rows, &stride)) {
+    const rush_status st = tensor_contiguous(cx, wide, &dense);
+    tensor_release(wide);
+    if (st != RUSH_OK)
+      return st;
+    wide = dense;
+    rows_of(wide, &n_rows, &stride);
+  }
+  *d = (gemm_matrix){wide->data, stride, wide->strides[wide->n_dims - 1]};
+  *made = wide;
+  return RUSH_OK;
+}
+
 rush_status kernel_linear(rush_call *c)
 {
   const rush_tensor *w = call_tensor(c, 1), *bias = call_tensor(c, 2);
-  rush_tensor *x = tensor_retain(call_tensor(c, 0)), *y = call_out(c, 0);
+  rush_tensor *x = tensor_retain(call_tensor(c, 0)), *y = call_out(c, 0), *spread = NULL;
   gemm_args g = {.alpha = 1.0, .beta = 1.0};
   int64_t stride = 0, n_rows = 0;
   rush_status st = check_dtype(c->cx, x->dtype, "addmm_impl_cpu_");
@@ -417,10 +443,11 @@ rush_status kernel_linear(rush_call *c)
               (gemm_matrix){x->data, stride, x->strides[x->n_dims - 1]},
               w->n_dims > 1 ? transposed(matrix_of(w))
                             : (gemm_matrix){w->data, w->strides[0], 0});
-  if (bias)
-    g.d = (gemm_matrix){bias->data, 0, bias->n_elems == 1 ? 0 : bias->strides[0]};
+  if (st == RUSH_OK && bias)
+    st = spread_bias(c->cx, bias, y, &g.d, &spread);
   if (st == RUSH_OK && y->n_elems)
     st = gemm_with_weight(c->cx, &g, w);
+  tensor_release(spread);
   tensor_release(x);
   return st;
 }

@@ -7,12 +7,15 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     turned = weight.permute([1, 0]) if weight.dim() == 2 else weight.unsqueeze(1)
     sizes = input.size()
     rows = input if input.dim() == 2 else input.reshape([-1, sizes[-1]])
-    if bias is not None:
+    expands = bias is not None and (input.dim() == 2 or bias.dim() <= 1)
+    if bias is not None and expands:
         out = torch.addmm(bias, rows, turned)
     else:
         out = torch.mm(rows, turned)
     if input.dim() != 2 or weight.dim() != 2:
         out = out.view(sizes[:-1] + weight.size()[:-1])
+    if bias is not None and not expands:
+        out = out + bias
     return out
 """)
 
