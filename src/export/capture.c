@@ -227,6 +227,8 @@ static void check_example(capture *c, const capture_dim *d, int64_t size, const 
     session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
                         "%s is %lld in the example, which is not %lld*%s + %lld", where,
                         (long long)size, (long long)factor, d->name, (long long)d->offset);
+  if (capture_is_hint(c, d)) /* its range is compared with what was found at the end */
+    return;
   if ((d->dim >= 0 && size < 2) || n < d->least || n > d->most)
     session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
                         "%s varies, but is %lld in the example: a size of at least 2 in the range "
@@ -259,14 +261,16 @@ static symint symbol_for(capture *c, const capture_dim *d, int64_t size, fx_node
                                                  : session_printf(c->s, "%s.size()[%d]", text,
                                                                   d->dim));
   const int64_t factor = d->factor ? d->factor : 1, root = (size - d->offset) / factor;
-  const int64_t least = d->dim >= 0 && d->least < 2 ? 2 : d->least;
+  const bool is_hint = capture_is_hint(c, d);
+  const int64_t lowest = d->dim >= 0 ? 2 : -INT64_MAX;
+  const int64_t least = is_hint || d->least < lowest ? lowest : d->least;
   sym_env *env = c->env;
 
   check_example(c, d, size, where);
   symint e = known_symbol(c, d, root, where);
   if (!e) {
     e = sym_new(env, root, least <= root ? least : root);
-    e->terms[0].atoms[0]->hi = d->most == CAPTURE_AUTO_RANGE ? SYM_INF : d->most;
+    e->terms[0].atoms[0]->hi = is_hint || d->most == CAPTURE_AUTO_RANGE ? SYM_INF : d->most;
     if (d->symbol)
       e->terms[0].atoms[0]->number = d->symbol - 1;
   }
@@ -746,6 +750,7 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   c->mem = &c->p->mem;
   c->p->graph = c->g = session_keep(s, fx_graph_new(s, c->mem));
   c->env = sym_env_new(s);
+  c->env->by_name = options && options->structure;
   c->found = session_array(s, int64_t, (size_t)c->options->n_dims + 1);
   session_table_init(s, &c->tensors);
   session_table_init(s, &c->paths);

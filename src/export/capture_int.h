@@ -351,6 +351,11 @@ rush_value capture_plain_number(rush_value v);
 void capture_count(capture *c, rush_value tensor, symint e);
 /* Return the node that computes a number, or the number, as an argument. */
 fx_arg capture_number_arg(capture *c, rush_value v);
+/* Return n, where a float is float(n) or n / 1; NULL: it is something else. */
+symint capture_int_of(capture *c, const expression *e);
+/* Let the program check the equalities of numbers that depend on data among the guards from `first`
+ * on: what follows from them is simplified, so no operator would notice. */
+void capture_check_equalities(capture *c, uint32_t first);
 /* Compute an operator on integers of which some are symbolic; returns false if it is none that is
  * known here. */
 bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_value *result);
@@ -427,6 +432,9 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
 
 /* -- capture_constraint.c ---------------------------------------------------------------------- */
 
+/* True for a size that a hint describes, Dim.AUTO(min=3): its range is compared with what was found
+ * out of it at the end. */
+bool capture_is_hint(const capture *c, const capture_dim *d);
 /* Write the guards; leaves the session if a dimension that was to vary does not meet them. */
 void capture_finish_guards(capture *c);
 

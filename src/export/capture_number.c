@@ -83,15 +83,48 @@ bool capture_can_decide(capture *c, const capture_number *n)
   return sym_known(c->env, cond) >= 0 || sym_hint(cond.e, &ignored);
 }
 
+static symint symbol_by_name(void *arg, const expression *symbol)
+{
+  const capture *c = arg;
+
+  for (uint32_t i = 0; i < c->n_symbols; i++)
+    if (c->symbols[i].atom && str_eq(c->symbols[i].expr->name, symbol->name))
+      return sym_of_atom(c->env, (sym_atom *)(uintptr_t)c->symbols[i].atom);
+  return NULL;
+}
+
+symint capture_int_of(capture *c, const expression *e)
+{
+  const bool is_itself = e->kind == EXPRESSION_INT_TRUE_DIV &&
+                         expression_is_integer(e->args[1]) && e->args[1]->p == 1;
+
+  return is_itself || e->kind == EXPRESSION_TO_FLOAT
+           ? expression_to_symint(c->env, e->args[0], symbol_by_name, c)
+           : NULL;
+}
+
+/* Refuse to decide what depends on data. */
+static _Noreturn void refuse_decision(capture *c, const expression *e)
+{
+  text_buf *text = session_text(c->s);
+
+  expression_print(c->s, text, e);
+  capture_fail(c,
+               "Could not guard on data-dependent expression %s: it cannot be decided before the "
+               "program runs, since it depends on data",
+               text_str(text));
+}
+
 /* Require that a float or a bool that is no relation is what it is now. */
 static rush_value fix_by_text(capture *c, const capture_number *n)
 {
   const bool is_bool = n->kind == FX_VAL_BOOL;
   const expression *e = n->expr;
 
+  if (!n->has_hint && is_bool)
+    refuse_decision(c, e);
   if (!n->has_hint)
-    capture_fail(c, "the program needs the value of a %s that depends on data before it runs",
-                 is_bool ? "bool" : "float");
+    capture_fail(c, "the program needs the value of a float that depends on data before it runs");
   if (!is_bool) {
     const expression *const sides[] = {e, expression_float(c->s, c->mem, n->hint)};
     e = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides);
@@ -111,6 +144,8 @@ static rush_value decide(capture *c, const capture_number *n)
 
   other.relation = capture_opposite(n->relation);
   const expression *yes = capture_relation_tree(c, n), *no = capture_relation_tree(c, &other);
+  if (!capture_can_decide(c, n))
+    refuse_decision(c, yes);
   const bool is_true = sym_decide(c->env, capture_condition(c, n));
   if (c->env->n_guards == before + 1) {
     capture_note_guards(c);
@@ -472,6 +507,42 @@ static fx_node *relation_node(capture *c, const capture_number *n)
   return made;
 }
 
+/* Make the node of a == b, of sizes that a guard says are equal: they are not simplified. */
+static fx_node *equality_node(capture *c, symint a, symint b)
+{
+  const fx_arg args[] = {number_or_node(c, a), number_or_node(c, b)};
+  const expression *const sides[] = {capture_expression(c, a), capture_expression(c, b)};
+  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
+  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
+  fx_node *made = capture_node(c, "_operator.eq", args, 2);
+
+  *number = (fx_number){.expr = expression_call(c->s, c->mem, EXPRESSION_EQ, 2, sides)};
+  *v = (fx_val){.kind = FX_VAL_BOOL, .as.number = number};
+  made->val = v;
+  return made;
+}
+
+void capture_check_equalities(capture *c, uint32_t first)
+{
+  sym_env *env = c->env;
+  int64_t ignored;
+
+  for (uint32_t i = first; i < env->n_guards; i++) {
+    const symint e = env->guards[i].e;
+    symint a = sym_const(env, e->k > 0 ? e->k : 0), b = sym_const(env, e->k < 0 ? -e->k : 0);
+    if (env->guards[i].rel != SYM_EQ || sym_hint(e, &ignored))
+      continue;
+    for (uint32_t t = 0; t < e->n_terms; t++) {
+      const int64_t coef = e->terms[t].coef;
+      const symint term = term_alone(c, e->terms[t], coef < 0 ? -coef : coef);
+      a = coef > 0 ? sym_add(env, a, term) : a;
+      b = coef < 0 ? sym_add(env, b, term) : b;
+    }
+    fx_node *n = equality_node(c, a, b);
+    capture_check(c, capture_number_by_node(c, FX_VAL_BOOL, n->val->as.number->expr, n));
+  }
+}
+
 fx_arg capture_number_arg(capture *c, rush_value v)
 {
   const capture_number *n = capture_number_of(v);
@@ -615,10 +686,23 @@ const expression *capture_expression(capture *c, symint e)
   return expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
 }
 
+/* True if a size that a hint describes is always equal to this one, by a guard. */
+static bool is_size_of_hint(capture *c, const capture_symbol *y)
+{
+  for (uint32_t i = 0; i < c->n_symbols; i++) {
+    const capture_symbol *other = &c->symbols[i];
+    const symint is = other->dim && capture_is_hint(c, other->dim) ? other->atom->is : NULL;
+    if (is && is->n_terms == 1 && is->k == 0 && is->terms[0].degree == 1 &&
+        sym_simplify(c->env, is) == sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom))
+      return true;
+  }
+  return false;
+}
+
 void capture_add_range(capture *c, const capture_symbol *y)
 {
   exported_bounds *b = &c->p->ranges[c->p->n_ranges];
-  const bool is_declared = y->dim && y->dim->name;
+  const bool is_declared = y->dim && y->dim->name && !is_size_of_hint(c, y);
   const sym_atom *a = y->atom; /* NULL: of a float */
   const bool is_input = y->dim && y->at < 0; /* torch shows no negative ints, and takes them */
   const int64_t given = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;

@@ -705,7 +705,9 @@ static void apply_rule(capture *c, const op *called, const rush_value *args, sym
   }
   if (c->n_autocast)
     cast_arguments(c, call);
+  const uint32_t before = c->env->n_guards;
   op_symshape(c->s, c->env, o, call);
+  capture_check_equalities(c, before);
   const ir_facts *f = c->n_autocast && call->n_results ? declared_facts(c, 0) : NULL;
   if (f && f->dtype != DTYPE_NONE && !(call->results[0]->flags & SHAPE_ITSELF))
     call->results[0]->dtype = f->dtype;
@@ -960,6 +962,9 @@ static void describe_results(capture *c, const op *o, symshape_call *call)
   call->results = session_array(c->s, symshape_facts *, (size_t)n + 1);
   for (uint32_t i = 0; i < n; i++) {
     symshape_facts *f = session_new(c->s, symshape_facts);
+    if (c->expected && c->expected[i].tag != RUSH_TAG_TENSOR)
+      capture_fail(c, "%s returns a value that is no tensor (result %u), which cannot be exported",
+                   o->schema->name, i);
     *f = c->expected ? capture_tensor_of(c, c->expected[i].as.tensor)->facts : traced_facts(c, i);
     f->alias = -1;
     f->flags = 0;

@@ -340,6 +340,14 @@ bool capture_scalar(capture *c, const op *o, const rush_value *args, rush_value 
   const bool are_ints = capture_is_int(args[0]) && (s->n_args == 1 || capture_is_int(args[1]));
   if (are_ints && s->name != OPN_DIV && s->name != OPN_FLOAT && s->name != OPN_SQRT)
     return false; /* the algebra of ints */
+  const capture_number *of = capture_number_of(args[0]);
+  const symint itself = s->result == FX_VAL_INT && of && of->kind == FX_VAL_FLOAT && of->expr
+                          ? capture_int_of(c, of->expr)
+                          : NULL;
+  if (itself) { /* int(n / 1) */
+    *result = capture_int(c, itself);
+    return true;
+  }
   for (uint32_t i = 0; i < s->n_args; i++)
     own[i] = s->n_args == 2 && !are_ints ? as_float(c, args[i]) : args[i];
   const bool is_kept = s->name == OPN_DIV || s->n_args == 1;

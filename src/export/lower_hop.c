@@ -357,12 +357,13 @@ static rush_value constant_arg(const lower_node *n, uint32_t i)
 static void lower_autocast_wrapper(lowering *lo, const lower_node *n)
 {
   rush_value device = constant_arg(n, 0), dtype = constant_arg(n, 1), enabled = constant_arg(n, 2);
+  const bool is_cpu = device.tag != RUSH_TAG_STRING || str_is(value_str(device), "cpu");
   int before = lo->autocast;
 
-  if (dtype.tag == RUSH_TAG_INT && dtype.as.i != RUSH_BFLOAT16 && dtype.as.i != RUSH_FLOAT16 &&
-      dtype.as.i != RUSH_FLOAT32)
+  if (is_cpu && dtype.tag == RUSH_TAG_INT && dtype.as.i != RUSH_BFLOAT16 &&
+      dtype.as.i != RUSH_FLOAT16 && dtype.as.i != RUSH_FLOAT32)
     bad(lo, n, "autocast to another dtype than bfloat16, float16 and float32");
-  if (device.tag != RUSH_TAG_STRING || str_is(value_str(device), "cpu"))
+  if (is_cpu)
     lo->autocast = enabled.tag != RUSH_TAG_BOOL || !enabled.as.b ? -1
                   : dtype.tag == RUSH_TAG_INT                   ? (int)dtype.as.i
                                                                 : RUSH_BFLOAT16;

@@ -27,6 +27,8 @@ typedef struct rule_cx {
 #define MOD(a, b) sym_mod(cx->env->sym, a, b)
 #define CEIL_DIV(a, b) DIV(ADD(a, SUB(b, K(1))), b)
 #define MUL_OR_1(a, b) MUL(a, b)
+#define AT_LEAST_1(a) MOST(a, K(1)) /* PyTorch has strides of max(u0, 1) */
+#define IS_CONSTANT(a, n) (sym_is_const(a) && (a)->k == (n))
 #define PRODUCT_OVERFLOWS(a, b) false
 #define LEAST(a, b) sym_min(cx->env->sym, a, b)
 #define MOST(a, b) sym_max(cx->env->sym, a, b)
@@ -48,6 +50,14 @@ static bool shape_likely(rule_cx *cx, sym_cond c)
   const int known = sym_known(cx->env->sym, c);
   const bool decides = cx->env->sym->arms || sym_hint(c.e, &ignored);
   return known >= 0 ? known : decides ? shape_decide(cx, c) : false;
+}
+
+/* True for a condition that depends on data: a rule that can do without it does not ask. */
+static bool shape_is_open(rule_cx *cx, sym_cond c)
+{
+  int64_t ignored;
+  c.e = sym_simplify(cx->env->sym, c.e);
+  return !cx->env->sym->arms && !sym_hint(c.e, &ignored) && sym_known(cx->env->sym, c) < 0;
 }
 
 static int64_t fixed(rule_cx *cx, symint a)

@@ -6,6 +6,7 @@
 #include "shape/symint.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -617,6 +618,31 @@ static int known_by_range(sym_env *env, sym_cond c)
   return lo == 0 && hi == 0 ? c.rel == SYM_EQ : -1;
 }
 
+/* True if a - scale*b is a number, *out; scale is 1 or -1. */
+static bool differ_by_number(symint a, symint b, int64_t scale, int64_t *out)
+{
+  if (a->n_terms != b->n_terms)
+    return false;
+  for (uint32_t i = 0; i < a->n_terms; i++) {
+    const sym_term *x = &a->terms[i], *y = &b->terms[i];
+    if (x->degree != y->degree || x->coef != scale * y->coef ||
+        memcmp(x->atoms, y->atoms, x->degree * sizeof *x->atoms) != 0)
+      return false;
+  }
+  return scale > 0 ? !__builtin_sub_overflow(a->k, b->k, out)
+                   : !__builtin_add_overflow(a->k, b->k, out);
+}
+
+/* Return what a >= 0 says of b >= 0: 1, it holds; 0, it does not; -1, nothing. */
+static int known_by_least(symint a, symint b)
+{
+  int64_t n;
+
+  if (differ_by_number(b, a, 1, &n) && n >= 0)
+    return 1;
+  return differ_by_number(b, a, -1, &n) && n < 0 ? 0 : -1;
+}
+
 int sym_known(sym_env *env, sym_cond c)
 {
   if (sym_is_const(c.e))
@@ -630,6 +656,10 @@ int sym_known(sym_env *env, sym_cond c)
       return 1;
     if (env->guards[i].rel == other.rel && env->guards[i].e == other.e)
       return 0;
+    const int by_least =
+      c.rel == SYM_GE && env->guards[i].rel == SYM_GE ? known_by_least(env->guards[i].e, c.e) : -1;
+    if (by_least >= 0)
+      return by_least;
   }
   return -1;
 }
@@ -647,21 +677,59 @@ static bool occurs(const sym_atom *a, symint in)
   return false;
 }
 
+static int compare_names(const sym_atom *a, const sym_atom *b)
+{
+  char x[16], y[16];
+
+  snprintf(x, sizeof x, "%u", a->number);
+  snprintf(y, sizeof y, "%u", b->number);
+  return strcmp(x, y);
+}
+
+/* True if an equation is to eliminate a rather than b. */
+static bool is_eliminated_first(const sym_env *env, const sym_atom *a, const sym_atom *b)
+{
+  if (!env->by_name || a->kind != SYM_SYMBOL || b->kind != SYM_SYMBOL)
+    return a->id > b->id;
+  if (a->backed != b->backed)
+    return b->backed;
+  if (a->backed && a->hint != b->hint)
+    return a->hint > b->hint;
+  return compare_names(a, b) > 0;
+}
+
+/* Narrow the range of the one symbol of coef*symbol + k, which has the values of `a`. */
+static void learn_range(const sym_atom *a, symint e)
+{
+  if (e->n_terms != 1 || e->terms[0].degree != 1 || e->k == INT64_MIN || e->terms[0].coef < 1)
+    return;
+  sym_atom *x = e->terms[0].atoms[0];
+  const int64_t coef = e->terms[0].coef;
+  if (a->lo != SYM_NEG_INF && a->lo != SYM_INF)
+    x->lo = i64_max(x->lo, -inf_floordiv(inf_add(e->k, -a->lo), coef));
+  if (a->hi != SYM_NEG_INF && a->hi != SYM_INF)
+    x->hi = i64_min(x->hi, inf_floordiv(inf_add(a->hi, -e->k), coef));
+}
+
 /* Use an equation to eliminate an atom that occurs alone in it: the youngest, so that results use
- * the inputs' first names. */
+ * the inputs' first names; or, by_name, the largest, and of equal ones that whose name is last. */
 static void learn_equal(sym_env *env, symint e)
 {
-  for (uint32_t id = env->n_atoms; id-- > 0;)
-    for (uint32_t i = 0; i < e->n_terms; i++) {
-      const sym_term *t = &e->terms[i];
-      if (t->degree != 1 || t->atoms[0]->id != id || (t->coef != 1 && t->coef != -1))
-        continue;
-      symint rest = sym_sub(env, e, of_term(env, *t));
-      if (occurs(t->atoms[0], rest))
-        continue;
-      t->atoms[0]->is = add_scaled(env, zero(env), rest, -t->coef);
-      return;
-    }
+  const sym_term *found = NULL;
+
+  for (uint32_t i = 0; i < e->n_terms; i++) {
+    const sym_term *t = &e->terms[i];
+    if (t->degree != 1 || (t->coef != 1 && t->coef != -1) ||
+        (found && !is_eliminated_first(env, t->atoms[0], found->atoms[0])))
+      continue;
+    if (!occurs(t->atoms[0], sym_sub(env, e, of_term(env, *t))))
+      found = t;
+  }
+  if (!found)
+    return;
+  sym_atom *a = found->atoms[0];
+  a->is = add_scaled(env, zero(env), sym_sub(env, e, of_term(env, *found)), -found->coef);
+  learn_range(a, a->is);
 }
 static void learn_least(symint e)
 {
@@ -880,81 +948,3 @@ static bool look_up_hint(void *arg, const sym_atom *symbol, int64_t *value)
   return symbol->backed;
 }
 bool sym_hint(symint e, int64_t *out) { return sym_eval(e, look_up_hint, NULL, out); }
-
-/* -- Text -------------------------------------------------------------------------------------- */
-
-static void print_operand(text_buf *out, symint e)
-{
-  bool simple = (e->n_terms == 0 && e->k >= 0) ||
-                (e->n_terms == 1 && e->k == 0 && e->terms[0].degree == 1 && e->terms[0].coef == 1);
-  text_puts(out, simple ? "" : "(");
-  sym_print(out, e);
-  text_puts(out, simple ? "" : ")");
-}
-
-static void print_atom(text_buf *out, const sym_atom *a)
-{
-  switch (a->kind) {
-  case SYM_SYMBOL:
-    text_printf(out, "%c%u", a->backed ? 's' : 'u', a->number);
-    break;
-  case SYM_FLOOR:
-  case SYM_MOD:
-    text_putc(out, '(');
-    print_operand(out, a->a);
-    text_puts(out, a->kind == SYM_FLOOR ? "//" : " % ");
-    print_operand(out, a->b);
-    text_putc(out, ')');
-    break;
-  case SYM_MIN:
-  case SYM_MAX:
-    text_puts(out, a->kind == SYM_MIN ? "min(" : "max(");
-    sym_print(out, a->a);
-    text_puts(out, ", ");
-    sym_print(out, a->b);
-    text_putc(out, ')');
-  }
-}
-
-static void print_signed(text_buf *out, bool first, bool negative)
-{
-  text_puts(out, first ? (negative ? "-" : "") : negative ? " - " : " + ");
-}
-
-/* Print the terms of sign `sign`, or all of them (0), as if the constant were k. */
-static void print_part(text_buf *out, symint e, int sign, int64_t k)
-{
-  bool first = true;
-  for (uint32_t i = 0; i < e->n_terms; i++) {
-    const sym_term *t = &e->terms[i];
-    if (sign && (t->coef > 0) != (sign > 0))
-      continue;
-    const uint64_t size = t->coef < 0 ? -(uint64_t)t->coef : (uint64_t)t->coef;
-    print_signed(out, first, t->coef < 0 && sign >= 0);
-    first = false;
-    if (size != 1)
-      text_printf(out, "%" PRIu64 "*", size);
-    for (uint32_t d = 0, power; d < t->degree; d += power) {
-      for (power = 1; d + power < t->degree && t->atoms[d + power] == t->atoms[d];)
-        power++;
-      text_puts(out, d ? "*" : "");
-      print_atom(out, t->atoms[d]);
-      if (power > 1)
-        text_printf(out, "**%u", power);
-    }
-  }
-  if (k != 0 || first) {
-    print_signed(out, first, k < 0);
-    text_printf(out, "%" PRIu64, k < 0 ? -(uint64_t)k : (uint64_t)k);
-  }
-}
-void sym_print(text_buf *out, symint e) { print_part(out, e, 0, e->k); }
-
-void sym_cond_print(text_buf *out, sym_cond c)
-{
-  const bool strict = c.rel == SYM_GE && c.e->k == -1; /* a >= b + 1 */
-  const int64_t k = strict || c.e->k == INT64_MIN ? 0 : c.e->k;
-  print_part(out, c.e, 1, k > 0 ? k : 0);
-  text_puts(out, c.rel == SYM_EQ ? " == " : c.rel == SYM_NE ? " != " : strict ? " > " : " >= ");
-  print_part(out, c.e, -1, k < 0 ? -k : 0);
-}

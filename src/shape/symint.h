@@ -85,6 +85,7 @@ bool sym_arms_next(sym_arms *a);
 typedef struct sym_env {
   session *s;
   sym_arms *arms; /* NULL: undecided conditions become guards */
+  bool by_name;   /* of equal symbols the one whose name is last is eliminated, as in PyTorch */
   table exprs, atoms_made; /* by content */
   sym_atom **atoms;
   uint32_t n_atoms, cap_atoms, n_backed, n_unbacked;

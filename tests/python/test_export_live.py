@@ -204,9 +204,7 @@ class Indexed(torch.nn.Module):
 def test_symbolic_indices_are_select_and_slice(tmp_path: pathlib.Path) -> None:
     args = torch.randn(6, 4), torch.tensor(2)
     made = export(Indexed(), args, dynamic_shapes=({0: Dim.AUTO}, None))
-    want = torch.export.export(
-        Indexed(), args, dynamic_shapes=({0: torch.export.Dim.AUTO}, None)
-    )
+    want = torch.export.export(Indexed(), args, dynamic_shapes=({0: torch.export.Dim.AUTO}, None))
     wanted = [n for n in operators(want) if "select" in n or "slice" in n]
     assert [n for n in operators(made) if "select" in n or "slice" in n] == wanted
     other = torch.randn(9, 4), torch.tensor(0)
@@ -696,3 +694,43 @@ def test_torch_is_left_as_it_was() -> None:
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(Scaled(), (x,), check_trace=False)
     torch.testing.assert_close(traced(x), x / 3)
+
+
+def test_a_root_of_a_size() -> None:
+    """It was forgotten: sqrt(float(n)) was float(n)."""
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x / torch.sym_sqrt(x.shape[0])
+
+    program = export(Scaled(), (torch.ones(16, 4),), dynamic_shapes=({0: Dim("n")},))
+    assert torch.equal(program.module()(torch.ones(9, 4)), torch.full((9, 4), 1 / 3))
+
+
+def test_scan_of_nested_values() -> None:
+    from torch._higher_order_ops.scan import scan
+
+    class Scan(torch.nn.Module):
+        def forward(self, init: Any, xs: Any) -> Any:
+            def step(carry: Any, x: Any) -> Any:
+                return {"a": carry["a"] + x[0]["m"]}, (x[0]["m"] + 1, x[0]["n"] * 2)
+
+            return scan(step, init, xs)
+
+    args = {"a": torch.zeros(3)}, ({"m": torch.ones(4, 3), "n": torch.ones(4, 3)},)
+    found = export(Scan(), args).module()(*args)
+    torch.testing.assert_close(found, Scan()(*args))
+
+
+def test_code_that_asks_whether_fx_traces() -> None:
+    """It took the other branch than with torch.export."""
+
+    class Asking(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x + y if torch.fx._symbolic_trace.is_fx_tracing() else x * y
+
+    args = collections.namedtuple("Args", "x y")(torch.ones(3) * 2, torch.ones(3) * 3)
+    found = export(Asking(), args).module()(*args)
+    theirs = torch.export.export(Asking(), args, strict=False).module()(*args)
+    assert torch.equal(found, theirs) and found.tolist() == [5.0] * 3
+    assert not torch.fx._symbolic_trace.is_fx_tracing()

@@ -168,7 +168,7 @@ def _checked(
             "preserve_module_call_signature is for torch's modules: calls of scripted ones are "
             "inlined"
         )
-    kwargs = dict(kwargs or {})
+    args, kwargs = tuple(args), dict(kwargs or {})  # args: a named tuple, too
     examples = getattr(dynamic_shapes, "_examples", ())  # of AdditionalInputs
     if hasattr(dynamic_shapes, "dynamic_shapes"):  # a collection, ours or torch's
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)

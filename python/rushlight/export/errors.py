@@ -26,15 +26,21 @@ def _user_error() -> type[Exception] | None:
     return type("UserError", (UserError, ValueError), {"__module__": __name__})
 
 
-def user_error(kind: str, text: str) -> Exception:
-    """Return an error of torch's kind: INVALID_INPUT, CONSTRAINT_VIOLATION ..."""
+def user_error(kind: str, text: str, case_name: str | None = None) -> Exception:
+    """Return an error of torch's kind: INVALID_INPUT, CONSTRAINT_VIOLATION ...  `case_name`: what
+    torch's documentation calls it, to which torch's class adds where that is."""
     cls: Any = _user_error()
     if cls is None:
         return ValueError(text)
     from torch._dynamo.exc import UserErrorType
 
-    found: Exception = cls(UserErrorType[kind], text)
+    found: Exception = cls(UserErrorType[kind], text, case_name=case_name)
     return found
+
+
+def shapes_error(text: str) -> Exception:
+    """Return the error for dynamic_shapes that do not suit the arguments."""
+    return user_error("INVALID_INPUT", text, "dynamic_shapes_validation")
 
 
 @functools.cache

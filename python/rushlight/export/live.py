@@ -22,7 +22,7 @@ from .. import _rushlight
 from .. import pytree as registry
 from ..jit import torch_live
 from .dynamic_shapes import Dim, _DerivedDim, _DimHint, _DimHintType, _StaticDim
-from .errors import constraint_violation, user_error
+from .errors import constraint_violation, shapes_error, user_error
 from .values import int_oo
 
 MOST = 2**63 - 1
@@ -94,6 +94,20 @@ def _bound(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return arguments
 
 
+def _is_fake(value: Any) -> bool:
+    return isinstance(value, torch._subclasses.FakeTensor)
+
+
+def _real(value: Any) -> Any:
+    """Return a tensor of zeros for one of torch's that has no data."""
+    if not _is_fake(value):
+        return value
+    sizes, strides = [int(n) for n in value.size()], [int(n) for n in value.stride()]
+    with torch._subclasses.fake_tensor.unset_fake_temporarily():
+        made = torch.empty_strided(sizes, strides, dtype=value.dtype).zero_()
+        return made.requires_grad_(value.requires_grad)
+
+
 class Arguments:
     """The flattened arguments of a call, in the order of (args, kwargs)."""
 
@@ -123,7 +137,7 @@ class Arguments:
         for value, root in roots:
             for path, leaf in pytree.tree_flatten_with_path(value)[0]:
                 self.paths.append((*root, *path))
-                self.values.append(leaf)
+                self.values.append(_real(leaf))
 
     def names(self) -> list[str]:
         found: list[str] = []
@@ -147,12 +161,15 @@ class Arguments:
 # -----------------------------------------------------------------------------------------
 
 
-def _mismatch(where: str, why: str) -> Exception:
-    return user_error(
-        "INVALID_INPUT",
-        f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: {why}\n"
-        f"For more information about this error, see: `dynamic_shapes{where}`",
+def _mismatch(why: str) -> Exception:
+    return shapes_error(
+        f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: {why}"
     )
+
+
+def _of_other_type(value: Any, shape: Any, where: str) -> Exception:
+    found = "not" if _is_leaf(shape) else f"a {type(shape)}"
+    return _mismatch(f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is {found}")
 
 
 def _is_leaf(value: Any) -> bool:
@@ -183,14 +200,9 @@ def _shapes_of(value: Any, shape: Any, where: str, out: list[Any]) -> None:
         return
     if isinstance(value, dict):
         if not isinstance(shape, dict):
-            raise _mismatch(
-                where,
-                f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is a "
-                f"{type(shape)}",
-            )
+            raise _of_other_type(value, shape, where)
         if set(shape) != set(value):
             raise _mismatch(
-                where,
                 f"`inputs{where}` has keys {list(value)}, but `dynamic_shapes{where}` has keys "
                 f"{list(shape)}",
             )
@@ -198,18 +210,13 @@ def _shapes_of(value: Any, shape: Any, where: str, out: list[Any]) -> None:
             _shapes_of(child, shape[key.key], f"{where}{key}", out)
         return
     parts: Any = shape
-    if not isinstance(shape, (list, tuple)):
-        same = type(shape) is type(value) and not _is_leaf(shape)
-        if not same:
-            raise _mismatch(
-                where,
-                f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is a "
-                f"{type(shape)}",
-            )
+    is_sequence = isinstance(value, (list, tuple))
+    if not isinstance(shape, (list, tuple)) or (is_sequence and type(shape) is not type(value)):
+        if type(shape) is not type(value) or _is_leaf(shape):
+            raise _of_other_type(value, shape, where)
         parts = [child for _, child in _children(shape) or ()]
     if len(parts) != len(children):
         raise _mismatch(
-            where,
             f"`inputs{where}` has {len(children)} elements, but `dynamic_shapes{where}` has "
             f"{len(parts)} elements",
         )
@@ -235,8 +242,7 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
                 "Unable to specify input integers as dynamic through named Dims. Please use "
                 "Dim.AUTO/DYNAMIC instead."
             )
-        raise user_error(
-            "INVALID_INPUT",
+        raise shapes_error(
             f"Cannot associate shape {shape} specified at {at} to non-tensor type {type(value)} "
             f"at `inputs{where}` (expected None)",
         )
@@ -244,37 +250,32 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
     if isinstance(shape, dict):
         for at_dim, spec in shape.items():
             if not isinstance(at_dim, int) or isinstance(at_dim, bool) or not _is_size(spec):
-                raise user_error(
-                    "INVALID_INPUT",
+                raise shapes_error(
                     f"Unexpected dimension mapped to index {at_dim} in input tensor shape {shape} "
                     f"specified at {at} ({_WANTED},  but got {spec!r} instead)",
                 )
             if not -n_dims <= at_dim < n_dims:
-                raise user_error(
-                    "INVALID_INPUT",
+                raise shapes_error(
                     f"Unexpected dimension {at_dim} in input tensor shape {shape} specified at "
                     f"{at}: the tensor has {n_dims} dimensions",
                 )
         return
     if isinstance(shape, (tuple, list)):
         if len(shape) != n_dims:
-            raise user_error(
-                "INVALID_INPUT",
+            raise shapes_error(
                 f"Expected dynamic shape spec {shape} specified at {at} to have the same length as "
                 f"the actual tensor shape {value.shape} (expected {n_dims}, but got {len(shape)} "
                 "instead)",
             )
         for i, spec in enumerate(shape):
             if not _is_size(spec):
-                raise user_error(
-                    "INVALID_INPUT",
+                raise shapes_error(
                     f"Unexpected dimension #{i} in input tensor shape {shape} specified at {at} "
                     f"({_WANTED}, but got {spec!r} instead)",
                 )
         return
     if shape is not None:
-        raise user_error(
-            "INVALID_INPUT",
+        raise shapes_error(
             f"Unexpected input tensor shape {shape!r} specified at {at} (expected either a "
             "list/tuple of dimensions, or a dict mapping indices to dimensions, where each "
             "dimension is an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC)",
@@ -285,37 +286,37 @@ def _leaf_shapes(arguments: Arguments, shapes: Any) -> list[Any]:
     """Return what dynamic_shapes says of each leaf."""
     if not shapes:
         return [None] * len(arguments.values)
-    bound = arguments.bound
+    bound, by_position = arguments.bound, isinstance(shapes, (tuple, list))
     if isinstance(shapes, (tuple, list)):
         if len(shapes) != len(bound):
             raise _mismatch(
-                "",
                 f"`inputs` has {len(bound)} elements, but `dynamic_shapes` has {len(shapes)} "
                 "elements",
             )
         shapes = dict(zip(bound, shapes, strict=True))
     if not isinstance(shapes, dict):
-        raise user_error(
-            "INVALID_INPUT",
+        raise shapes_error(
             f"Expecting `dynamic_shapes` to be a dict or a tuple, got {type(shapes)}",
         )
     if set(shapes) != set(bound):
-        raise user_error(
-            "INVALID_INPUT",
+        only = next(iter(bound), "") if len(bound) == 1 else ""
+        is_inner = bool(only) and only not in shapes and isinstance(bound[only], dict)
+        hint = (
+            "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to "
+            "enclose `dynamic_shapes` in a list/tuple?"
+            if is_inner
+            else "Alternatively, you could also ignore arg names entirely and specify "
+            "`dynamic_shapes` as a list/tuple matching `inputs`."
+        )
+        raise shapes_error(
             "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg "
-            f"names {list(bound)} of `inputs`, but here they are {list(shapes)}. Since here "
-            "`inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose "
-            "`dynamic_shapes` in a list/tuple?"
-            if len(bound) == 1
-            else "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg "
-            f"names {list(bound)} of `inputs`, but here they are {list(shapes)}. Alternatively, "
-            "you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple "
-            "matching `inputs`.",
+            f"names {list(bound)} of `inputs`, but here they are {list(shapes)}. {hint}"
         )
     by_path: dict[tuple[str, ...], Any] = {}
-    for name, value in bound.items():
+    for i, (name, value) in enumerate(bound.items()):
         found: list[Any] = []
-        _shapes_of(value, shapes[name], f"['{name}']", found)
+        where = f"[{i}]" if by_position else f"['{name}']"
+        _shapes_of(value, shapes[name], where, found)
         paths = [p for p, _ in pytree.tree_flatten_with_path(value)[0]]
         for path, shape in zip(paths, found, strict=True):
             key = (name, *map(str, path))
@@ -327,36 +328,53 @@ def _leaf_shapes(arguments: Arguments, shapes: Any) -> list[Any]:
 class _Symbols:
     """Numbers of symbols: torch's, hashes of where the sizes come from."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: list[tuple[str, Any]]) -> None:
+        """Number the sizes that may vary, (source, spec), in their order.  Those of one Dim are one
+        symbol: of their names the first, as torch finds it; if only others are derived of a Dim,
+        it is named after the Dim."""
         self.taken: set[int] = set()
+        self.sources = {source: self.hashed(source) for source, _ in sizes}
         self.named: dict[str, int] = {}
-        self.last: dict[str, str] = {}
+        for source, spec in sizes:
+            if isinstance(spec, Dim) and not isinstance(spec, (_DerivedDim, _StaticDim)):
+                one = self.sources[source]
+                self.named[spec.__name__] = min(self.named.get(spec.__name__, one), one, key=str)
+        for _, spec in sizes:
+            if isinstance(spec, _DerivedDim) and spec.root.__name__ not in self.named:
+                self.named[spec.root.__name__] = self.hashed(spec.root.__name__)
 
-    def note_last(self, texts: list[str], shapes: list[Any]) -> None:
-        """Note of each Dim where its last size comes from, after which torch calls it; of one
-        that only others are derived of, its name."""
-        for text, shape in zip(texts, shapes, strict=True):
-            sizes = dict(enumerate(shape)) if isinstance(shape, (list, tuple)) else shape
-            given = sizes if isinstance(sizes, dict) else {}  # none: an int, or all are fixed
-            for at in sorted(at for at in given if isinstance(given[at], Dim)):
-                spec = given[at]
-                if isinstance(spec, _DerivedDim):
-                    self.last.setdefault(spec.root.__name__, spec.root.__name__)
-                elif not isinstance(spec, _StaticDim):
-                    self.last[spec.__name__] = f"{text}.size()[{at}]"
-
-    def number(self, name: str | None, source: str) -> int:
-        """Return the number and 1 of a size's symbol."""
-        if name is not None and name in self.named:
-            return self.named[name]
-        source = self.last.get(name, source) if name is not None else source
+    def hashed(self, source: str) -> int:
+        """Return the number and 1 of the symbol that a source has."""
         found = int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100
         while found in self.taken:
             found += 1
         self.taken.add(found)
-        if name is not None:
-            self.named[name] = found + 1
         return found + 1
+
+    def number(self, name: str | None, source: str) -> int:
+        """Return the number and 1 of a size's symbol."""
+        return self.sources[source] if name is None else self.named[name]
+
+
+def _shown(hint: _DimHint) -> str:
+    return f"Dim.{hint.type.name}(min={hint.min}, max={hint.max})"
+
+
+def _conflict(text: str, at: int, hint: _DimHint, size: int) -> str | None:
+    """Return why a hint does not suit a size that cannot vary; None: it does."""
+    where = f"inputs{text[1:]}" + (f".shape[{at}]" if at >= 0 else "")
+    if hint.type is _DimHintType.DYNAMIC:
+        return (
+            f"- Received user-specified dim hint {_shown(hint)}, but export 0/1 specialized due to "
+            f"hint of {size} for dimension {where}."
+        )
+    least, most = hint.min, hint.max
+    if (least is not None and size < least) or (most is not None and size > most):
+        return (
+            f"- Received user-specified min/max range of [{least}, {most}], conflicting with the "
+            f"inferred min/max range of [{size}, {size}], for {where}."
+        )
+    return None
 
 
 def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> Dimension | None:
@@ -366,16 +384,8 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
     source = f"{text}.size()[{at}]" if at >= 0 else text
     if isinstance(spec, _DimHint):
         is_dynamic = spec.type is _DimHintType.DYNAMIC
-        if spec.type is _DimHintType.STATIC or (at >= 0 and size < 2 and not is_dynamic):
+        if spec.type is _DimHintType.STATIC or (at >= 0 and size < 2):
             return None
-        if at >= 0 and size < 2:
-            raise ValueError(
-                "Found the following conflicts between user-specified ranges and inferred ranges "
-                f"from model tracing:\n- Received user-specified dim hint "
-                f"Dim.DYNAMIC(min={spec.min}, "
-                f"max={spec.max}), but export 0/1 specialized due to hint of {size} for dimension "
-                f"inputs{text[1:]}.shape[{at}]."
-            )
         most = MOST if spec.max is None else spec.max
         least = (2 if at >= 0 else -MOST) if spec.min is None else spec.min
         number = symbols.number(None, source)
@@ -408,29 +418,89 @@ def _dimension(text: str, at: int, spec: Any, size: int, symbols: _Symbols) -> D
     return text, at, name, least, most, factor, offset, symbols.number(name, source), False
 
 
-def _dimensions(arguments: Arguments, shapes: list[Any]) -> tuple[list[Dimension], dict[int, bool]]:
-    """Return the sizes that vary, and which leaves have one."""
-    rows: list[Dimension] = []
-    varying: dict[int, bool] = {}
-    symbols = _Symbols()
-    symbols.note_last(arguments.texts(), shapes)
-    for i, (value, text, shape) in enumerate(
-        zip(arguments.values, arguments.texts(), shapes, strict=True)
-    ):
+def _sizes_given(arguments: Arguments, shapes: list[Any]) -> list[tuple[int, int, Any, int]]:
+    """Return (leaf, dimension or -1, what dynamic_shapes says, the size) of each size of which it
+    says something."""
+    found: list[tuple[int, int, Any, int]] = []
+    for i, (value, shape) in enumerate(zip(arguments.values, shapes, strict=True)):
         if shape is None:
             continue
         if not isinstance(value, torch.Tensor):
-            row = _dimension(text, -1, shape, value, symbols)
-            found = [row] if row is not None else []
-        else:
-            sizes = tuple(torch._C.TensorBase.size(value))
-            given = shape if isinstance(shape, dict) else dict(enumerate(shape))
-            at = {d % len(sizes): spec for d, spec in given.items()}
-            each = [_dimension(text, d, at[d], sizes[d], symbols) for d in sorted(at)]
-            found = [row for row in each if row is not None]
-        rows += found
-        varying[i] = bool(found)
+            found.append((i, -1, shape, value))
+            continue
+        sizes = tuple(torch._C.TensorBase.size(value))
+        given = shape if isinstance(shape, dict) else dict(enumerate(shape))
+        at = {d % len(sizes): spec for d, spec in given.items() if spec is not None}
+        found += [(i, d, at[d], sizes[d]) for d in sorted(at)]
+    return found
+
+
+def _dimensions(arguments: Arguments, shapes: list[Any]) -> tuple[list[Dimension], dict[int, bool]]:
+    """Return the sizes that vary, and which leaves have one."""
+    rows: list[Dimension] = []
+    varying = {i: False for i, shape in enumerate(shapes) if shape is not None}
+    texts = arguments.texts()
+    given = _sizes_given(arguments, shapes)
+    symbols = _Symbols(
+        [
+            (f"{texts[i]}.size()[{d}]" if d >= 0 else texts[i], spec)
+            for i, d, spec, size in given
+            if isinstance(spec, Dim)
+            or (isinstance(spec, _DimHint) and spec.type is not _DimHintType.STATIC and size >= 2)
+            or (isinstance(spec, _DimHint) and d < 0)
+        ]
+    )
+    _check_roots(texts, given)
+    conflicts = []
+    for i, d, spec, size in given:
+        row = _dimension(texts[i], d, spec, size, symbols)
+        if row is not None:
+            rows.append(row)
+            varying[i] = True
+        elif isinstance(spec, _DimHint) and (text := _conflict(texts[i], d, spec, size)):
+            conflicts.append(text)
+    if conflicts:
+        raise ValueError(
+            "Found the following conflicts between user-specified ranges and inferred ranges from "
+            "model tracing:\n" + "\n".join(conflicts)
+        )
     return rows, varying
+
+
+def _check_roots(texts: list[str], given: list[tuple[int, int, Any, int]]) -> None:
+    """Refuse sizes that are not what they are derived to be, and names with two meanings."""
+    roots: dict[str, int] = {}
+    defined: dict[str, Dim] = {}
+    for _, _, spec, size in given:
+        if not isinstance(spec, Dim) or isinstance(spec, _StaticDim):
+            continue
+        first = defined.setdefault(spec.__name__, spec)
+        if (first.min, first.max) != (spec.min, spec.max):
+            raise user_error(
+                "INVALID_INPUT",
+                f"Found different definitions {first!r} and {spec!r} for the same symbolic "
+                f"dimension {spec!r}!",
+            )
+        if not isinstance(spec, _DerivedDim):
+            roots.setdefault(spec.__name__, size)
+    for i, d, spec, size in given:
+        if not isinstance(spec, _DerivedDim):
+            continue
+        name, root = spec.root.__name__, (size - spec.offset) // spec.factor
+        known = roots.get(name)
+        if known is None and root * spec.factor + spec.offset != size:
+            raise user_error(
+                "CONSTRAINT_VIOLATION",
+                f"Expected shape[{d}] = {size} of input Tensor to be of the form {spec.__name__}, "
+                f"where {name} is an integer",
+            )
+        known = roots.setdefault(name, root)
+        if known * spec.factor + spec.offset != size:
+            raise user_error(
+                "CONSTRAINT_VIOLATION",
+                f"Expected input {texts[i]}.size()[{d}] to be equal to {spec.__name__}, where "
+                f"{name} = {known}, but got {size}",
+            )
 
 
 # -- Export
@@ -457,7 +527,8 @@ def _samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     def is_plain(value: Any) -> bool:
         if type(value) in plain:
             return all(map(is_plain, value.values() if isinstance(value, dict) else value))
-        return isinstance(value, torch.Tensor) or type(value) in PLAIN
+        is_tensor = isinstance(value, torch.Tensor) and not _is_fake(value)
+        return is_tensor or type(value) in PLAIN
 
     return (args, kwargs) if is_plain(args) and is_plain(kwargs) else (None, None)
 

@@ -10,8 +10,10 @@ it.
 
 from __future__ import annotations
 
+import dis
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,27 @@ _TYPES = {bool: "bool", int: "int", float: "float"}
 def symbolic(tracer: Tracer, value: int, number: Any, has_data: bool = False) -> Any:
     """Return torch's symbolic number for a value of the trace."""
     return _SYMBOLIC[type(number)](Number(tracer, value, number, has_data))
+
+
+def _is_in_assert() -> bool:
+    """True while an `assert` of Python asks: the program checks it, as with torch._check."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename in (__file__, torch.__file__):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    found = iter(dis.get_instructions(frame.f_code))
+    at = next((i for i in found if i.offset == frame.f_lasti), None)
+    after = next((i for i in found if i.opname != "CACHE"), None)
+    is_jump = at is not None and "JUMP" in at.opname
+    return (
+        is_jump
+        and after is not None
+        and (
+            after.opname == "LOAD_ASSERTION_ERROR"
+            or (after.opname == "LOAD_COMMON_CONSTANT" and after.argval is AssertionError)
+        )
+    )
 
 
 class Number:
@@ -124,6 +147,9 @@ class Number:
     guard_float = guard_int
 
     def guard_bool(self, file: str, line: int) -> bool:
+        if self.value and self.has_data and _is_in_assert():
+            self.asserted(_CHECK)
+            return True
         if self.value:
             (self if self.number else self.sym_not()).asserted("")
         return bool(self.number)
@@ -217,6 +243,8 @@ _BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "ge": ("aten::ge", operator.ge),
     "and_": ("aten::__and__", lambda a, b: a and b),
     "or_": ("aten::__or__", lambda a, b: a or b),
+    "sym_and": ("aten::__and__", lambda a, b: a and b),
+    "sym_or": ("aten::__or__", lambda a, b: a or b),
     "sym_min": ("prim::min", min),
     "sym_max": ("prim::max", max),
     "lshift": ("aten::__lshift__", operator.lshift),
@@ -236,6 +264,7 @@ _UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "_sym_sqrt": ("aten::sqrt", math.sqrt),
     "sym_sqrt": ("aten::sqrt", math.sqrt),
 }
+_CHANGING = ("neg", "abs", "_sym_sqrt", "sym_sqrt")  # also what has the result's type
 _FLOATS = frozenset(("truediv", "int_truediv", "float_truediv", "float_pow"))
 
 
@@ -255,7 +284,7 @@ def _binary(name: str, kind: str, compute: Callable[[Any, Any], Any]) -> Callabl
 def _unary(name: str, kind: str, compute: Callable[[Any], Any]) -> Callable[..., Number]:
     def method(self: Number) -> Number:
         number = compute(self.number)
-        if type(number) is type(self.number) and name not in ("neg", "abs", "_sym_sqrt"):
+        if type(number) is type(self.number) and name not in _CHANGING:
             return self
         return self.computed(kind, number) if self.value else Number(self.tracer, 0, number)
 
