@@ -22,7 +22,7 @@ from typing import Any
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 OPS = TOP / "src" / "ops" / "table"
-sys.path.append(str(OPS))  # last: tables there are called math.py, string.py ...
+sys.path.append(str(OPS / "gen"))
 
 import gen_table  # noqa: E402
 import gen_tape  # noqa: E402

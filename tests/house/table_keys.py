@@ -11,7 +11,7 @@ import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(TOP / "src/ops/table"))
+sys.path.append(str(TOP / "src/ops/table/gen"))
 import gen_names  # noqa: E402
 import gen_table  # noqa: E402
 import style  # noqa: E402

@@ -22,9 +22,9 @@ import re
 import sys
 from typing import Any
 
-# This folder is last in the path: its tables are called math.py, string.py, random.py ...
+# This folder is not in the path: its tables are called math.py, string.py, random.py ...
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE] + [HERE]
+sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE] + [os.path.join(HERE, "gen")]
 sys.dont_write_bytecode = True
 
 import gen_grad  # noqa: E402

@@ -563,7 +563,7 @@ class Table:
 
     def add_formulas(self) -> None:
         """Make decompositions of the formulas of pointwise operators that PyTorch decomposes."""
-        path = os.path.join(os.path.dirname(__file__), "..", "..", "export", "decomposed.def")
+        path = os.path.join(os.path.dirname(__file__), "..", "..", "..", "export", "decomposed.def")
         with open(path, encoding="utf-8") as f:
             names = re.findall(r'^DECOMPOSED(?:_ALWAYS)?\("(.*)"\)', f.read(), re.M)
         for row in filter(None, map(self.rows.get, names)):
@@ -658,7 +658,8 @@ def read_rules(path: str) -> dict[str, int]:
 
 def read_tables(table: Any, paths: list[str]) -> None:
     for path in paths:
-        shown = "src/ops/table/" + os.path.relpath(path, os.path.dirname(os.path.abspath(__file__)))
+        here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        shown = "src/ops/table/" + os.path.relpath(path, here)
 
         def op(full: str, shown: str = shown, **entry: Any) -> None:
             frame = sys._getframe(1)

@@ -22,7 +22,7 @@ SYMS = {"b": "SYM_B", "k": "SYM_K", "r": "SYM_R", "z": "SYM_Z", "i": "SYM_I", "d
 
 def read_dtypes() -> dict[str, int]:
     """Numbers of dtypes by name (src/base/dtypes.def)."""
-    path = os.path.join(os.path.dirname(__file__), "..", "..", "base", "dtypes.def")
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "..", "base", "dtypes.def")
     with open(path, encoding="utf-8") as f:
         rows = re.findall(r'^DTYPE\(\w+, (\d+), "(\w+)"', f.read(), re.M)
     return {name: int(number) for number, name in rows}
