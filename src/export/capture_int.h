@@ -8,6 +8,7 @@
  *   capture_region.c  regions of gradient modes and autocast
  *   capture_branch.c  branches on data: torch.cond
  *   capture_loop.c    loops on data: torch.while_loop
+ *   capture_node.c    nodes: names, and the places that they come from
  *   capture_record.c  operators that become nodes
  *   capture_value.c   lists, tuples, dicts and texts as a whole
  *   capture_number.c  symbolic ints: arithmetic, nodes, what the program says of them
@@ -177,6 +178,7 @@ void capture_keep_call(capture *c, const rush_value *in, uint32_t n, bool is_inp
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Copy a text into the program. */
 const char *capture_text(capture *c, const char *text);
+const char *capture_str(capture *c, str text);
 
 /* -- capture_value.c --------------------------------------------------------------------------- */
 
@@ -205,6 +207,14 @@ rush_value capture_copy(capture *c, rush_value v);
 /* Return the capture's copy of a container that is not the capture's: one for each. */
 rush_value capture_own_copy(capture *c, rush_value v);
 
+/* -- capture_node.c ---------------------------------------------------------------------------- */
+
+/* Add a node of g that calls `target` with arguments that are copied; its metadata are those of the
+ * node being evaluated. */
+fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args);
+/* Likewise, under a name. */
+fx_node *capture_named_node(capture *c, const char *target, const char *name, const fx_arg *args,
+                            uint32_t n_args);
 /* -- capture_record.c -------------------------------------------------------------------------- */
 
 /* Make a tensor that a node has; returns its identity. */
@@ -232,12 +242,6 @@ rush_value capture_number_tensor(capture *c, rush_value number);
 const op *capture_rule_of(capture *c, const op *o);
 /* Call an operator on tensors: adds its node.  results[n_returns] are borrowed from the capture. */
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results);
-/* Add a node of g that calls `target` with arguments that are copied; its metadata are those of the
- * node being evaluated. */
-fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32_t n_args);
-/* Likewise, under a name. */
-fx_node *capture_named_node(capture *c, const char *target, const char *name, const fx_arg *args,
-                            uint32_t n_args);
 /* Convert a value to an argument; `t`: the type of the parameter, or NULL. */
 fx_arg capture_arg(capture *c, rush_value v, const type *t);
 /* Add a tensor to the inputs: a parameter, buffer or constant of that name. */
