@@ -438,21 +438,12 @@ const class_attr *class_constant(const type *cls, str name)
   return NULL;
 }
 
-/* Names are short, and most differ in their first letters: less than a call of strcmp. */
-static inline bool is_same_name(const char *a, const char *b)
-{
-  for (; *a == *b; a++, b++)
-    if (!*a)
-      return true;
-  return false;
-}
-
 function *class_find_method(const type *cls, const char *name)
 {
   const class_info *ci = cls->cls;
 
   for (uint32_t i = 0; ci && name && i < ci->n_methods; i++)
-    if (is_same_name(name, ci->methods[i]->name))
+    if (strcmp(name, ci->methods[i]->name) == 0)
       return ci->methods[i];
   return NULL;
 }

@@ -145,7 +145,14 @@ static const class_info *class_of(const module *m) { return m->object.as.object-
 
 function *module_find_method(module *m, const char *name)
 {
-  return class_find_method(m->object.as.object->type, name);
+  function *f = atomic_load_explicit(&m->found, memory_order_acquire);
+
+  if (f && name && strcmp(f->name, name) == 0)
+    return f;
+  f = class_find_method(m->object.as.object->type, name);
+  if (f)
+    atomic_store_explicit(&m->found, f, memory_order_release);
+  return f;
 }
 
 static bool is_public(const function *f)

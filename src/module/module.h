@@ -22,6 +22,7 @@ struct rush_module {
   rush_format format;
   exported *exported;  /* for RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
   call_lock *lock; /* of the state; shared with all modules around objects of one root; retained */
+  _Atomic(function *) found; /* the method that was looked for last, or NULL */
   _Atomic(struct training_flags *)
     training;              /* the positions of `training` in all submodules; made when needed */
   /* exported programs: the record of the sample inputs; retained; or NULL */

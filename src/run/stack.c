@@ -164,6 +164,21 @@ static void end_events(call_ctx *cx, frame *f)
     profile_end(cx, f->event);
 }
 
+/* Set n registers to None: most functions have few, for which a call of memset takes longer. */
+static inline void clear_registers(rush_value *r, uint32_t n)
+{
+  switch (n) {
+  case 6: r[5] = value_none(); /* fall through */
+  case 5: r[4] = value_none(); /* fall through */
+  case 4: r[3] = value_none(); /* fall through */
+  case 3: r[2] = value_none(); /* fall through */
+  case 2: r[1] = value_none(); /* fall through */
+  case 1: r[0] = value_none(); /* fall through */
+  case 0: break;
+  default: memset(r, 0, n * sizeof *r);
+  }
+}
+
 rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
 {
   size_t n_bytes = sizeof(frame) + (size_t)c->n_frame * sizeof(rush_value);
@@ -190,8 +205,9 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
     begin_events(cx, s, f);
   s->frame = f;
   cx->depth++;
-  memcpy(f->regs, c->constants, c->n_kregs * sizeof(rush_value));
-  memset(f->regs + c->n_kregs, 0, (c->n_regs - c->n_kregs) * sizeof(rush_value)); /* None */
+  if (c->n_kregs)
+    memcpy(f->regs, c->constants, c->n_kregs * sizeof(rush_value));
+  clear_registers(f->regs + c->n_kregs, c->n_regs - c->n_kregs);
   *out = f;
   return RUSH_OK;
 }
