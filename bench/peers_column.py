@@ -3,7 +3,7 @@
     PEERS_EXTRA=bench/peers_column.py python ../shared/peers/t2_steady.py --columns eager
 
 Column `rushlight` calls through the C interface (bench/column.c by ctypes; loops of many calls are
-loops in C), column `rushlight_py` calls the Python module with torch's tensors (t2 only); programs
+loops in C), column `rushlight_py` calls the Python module with torch's tensors (t2 and t9 only); programs
 are those of bench/*.c.  `make bench` builds all; RUSH_BUILD_DIR says where.  Products and
 convolutions (t6) are archives of one operator whose weight is a parameter, as a program has it;
 outputs are compared with torch's before anything is measured.
@@ -247,14 +247,27 @@ def prepare(name: str, model: Any, args: tuple, threads: int, paths: dict) -> An
     return settled(call) if threads > 1 else call
 
 
+def loaded(rushlight: Any, model: Any) -> Any:
+    """Return a module as the Python module loads it from an archive."""
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(pathlib.Path(folder) / "one.pt")
+        torch.jit.script(model).save(path)
+        return rushlight.load(path)
+
+
 def prepare_py(name: str, model: Any, args: tuple, threads: int, paths: dict) -> Any:
     """The Python module, called as its users do: torch's tensors in and out."""
-    if not paths.get("pt"):
+    is_dynamic = name.startswith("dynamic:")  # t9: the script calls it with one batch after another
+    if not paths.get("pt") and not is_dynamic:
         return None
     sys.path.insert(0, str(BUILD / "python"))
     import rushlight
 
     rushlight.set_num_threads(threads)
+    if is_dynamic:
+        return loaded(rushlight, model)
     module = rushlight.load(paths["pt"])
     return lambda: module(*args)
 
