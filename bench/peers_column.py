@@ -3,8 +3,8 @@
     PEERS_EXTRA=bench/peers_column.py python ../shared/peers/t2_steady.py --columns eager
 
 Column `rushlight` calls through the C interface (bench/column.c by ctypes; loops of many calls are
-loops in C), column `rushlight_py` calls the Python module with torch's tensors (t2 and t9 only); programs
-are those of bench/*.c.  `make bench` builds all; RUSH_BUILD_DIR says where.  Products and
+loops in C), column `rushlight_py` calls the Python module with torch's tensors (t2 and t9 only);
+programs are those of bench/*.c.  `make bench` builds all; RUSH_BUILD_DIR says where.  Products and
 convolutions (t6) are archives of one operator whose weight is a parameter, as a program has it;
 outputs are compared with torch's before anything is measured.
 """

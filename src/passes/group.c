@@ -161,9 +161,8 @@ static bool is_copied(const ir_value *v)
 
 /* The range of the graph around a group's members. */
 typedef struct extent {
-  uint64_t lo;       /* order of the last node that makes an input */
-  uint64_t hi;       /* order of the first node outside that uses a result */
-  ir_node *first_user;
+  const ir_node *last_input; /* the last node that makes an input, or NULL */
+  ir_node *first_user;       /* the first node outside that uses a result, or NULL */
   uint32_t n_inputs, n_outputs;
 } extent;
 
@@ -179,8 +178,9 @@ static void measure_inputs(grouper *p, const ir_block *b, extent *x)
         continue;
       x->n_inputs += v->scratch != mark;
       v->scratch = mark;
-      if (v->node->block == b && v->node->kind != IR_PARAM && v->node->order > x->lo)
-        x->lo = v->node->order;
+      if (v->node->block == b && v->node->kind != IR_PARAM &&
+          (!x->last_input || v->node->order > x->last_input->order))
+        x->last_input = v->node;
     }
 }
 
@@ -206,13 +206,18 @@ static void measure_outputs(const grouper *p, const ir_block *b, extent *x)
         if (is_member(p, user))
           continue;
         outside = true;
-        if (user->order < x->hi || !x->first_user) {
-          x->hi = user->order;
+        if (!x->first_user || user->order < x->first_user->order)
           x->first_user = user;
-        }
       }
       x->n_outputs += outside;
     }
+}
+
+/* True if a is before b; NULL: no such node.  Orders are read when they are compared, as an
+ * insert may renumber the block. */
+static bool is_before(const ir_node *a, const ir_node *b)
+{
+  return !a || !b || a->order < b->order;
 }
 
 static bool within(uint32_t n, uint32_t limit) { return limit == 0 || n <= limit; }
@@ -234,12 +239,12 @@ static bool keeps_order(const grouper *p, const extent *x)
 
 static bool fits(grouper *p, const ir_block *b, extent *x)
 {
-  *x = (extent){.hi = UINT64_MAX};
+  *x = (extent){0};
   if (!within(p->n_members, p->def->max_nodes))
     return false;
   measure_inputs(p, b, x);
   measure_outputs(p, b, x);
-  return x->lo < x->hi && within(x->n_inputs, p->def->max_inputs) &&
+  return is_before(x->last_input, x->first_user) && within(x->n_inputs, p->def->max_inputs) &&
          within(x->n_outputs, p->def->max_outputs) && keeps_order(p, x);
 }
 
@@ -409,7 +414,8 @@ static void make_group(grouper *p, const extent *x)
   m.group->origin = last->origin;
   m.body = ir_node_add_block(p->s, m.group);
   ir_node_insert_before(m.group, before);
-  ASSERT(x->lo < m.group->order && m.group->order < x->hi, "after its inputs, before its users");
+  ASSERT(is_before(x->last_input, m.group) && is_before(m.group, x->first_user),
+         "after its inputs, before its users");
   m.group->scratch = 0;
   for (uint32_t k = 0; k < p->n_members; k++)
     move_in(&m, p->members[k]);
