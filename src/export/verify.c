@@ -407,6 +407,7 @@ uint32_t export_verify(session *s, const exported_program *p, const export_verif
   choose_dialect(v);
   verify_ranges(v);
   check_graph(v, p->graph, "");
+  verify_late_examples(v);
   if (v->n_faults > EXPORT_MOST_FAULTS)
     text_printf(out, "%u more faults\n", v->n_faults - EXPORT_MOST_FAULTS);
   return v->n_faults;

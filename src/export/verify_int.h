@@ -38,6 +38,7 @@ typedef struct verifier {
   table exprs;    /* address of an expression that was checked -> its example */
   table examples; /* name of a symbol -> the first fx_number that has its example */
   table ranges;   /* text -> exported_bounds */
+  struct late_example *late; /* newest first: what is compared when all symbols are known */
 } verifier;
 
 /* Report a fault of a node (NULL: of the program). */
@@ -80,6 +81,8 @@ void verify_higher_order(verifier *v, const fx_node *n);
 void verify_promotion(verifier *v, const fx_node *n, const op *o);
 /* Check what is known of a node's value; `o` is its operator, or NULL. */
 void verify_value(verifier *v, const fx_node *n, const op *o);
+/* At the end: compare the examples of expressions whose symbols got theirs later. */
+void verify_late_examples(verifier *v);
 void verify_getitem(verifier *v, const fx_node *n);
 void verify_metadata(verifier *v, const fx_node *n);
 void verify_ranges(verifier *v);

@@ -51,6 +51,36 @@ static void evaluate_example(session *s, void *arg)
   session_check(s, expression_evaluate(s->cx, x->e, find_example, x, &x->value));
 }
 
+/* An example that could not be compared where it stands. */
+typedef struct late_example {
+  const fx_node *n;
+  const fx_number *number;
+  struct late_example *next;
+} late_example;
+
+/* Compare an int's example with what its expression is; false: that is not known yet. */
+static bool compare_example(verifier *v, const fx_node *n, const fx_number *number,
+                            rush_value value)
+{
+  if (value.tag == RUSH_TAG_BOOL)
+    verify_fault(v, RULE_VALUE_EXAMPLE, n, "expected an int as the value of a size, found a bool");
+  if (value.tag == RUSH_TAG_INT && value.as.i != number->value.i)
+    verify_fault(v, RULE_VALUE_EXAMPLE, n, "expected the example %lld of an expression, found %lld",
+                 (long long)value.as.i, (long long)number->value.i);
+  return value.tag != RUSH_TAG_NONE;
+}
+
+void verify_late_examples(verifier *v)
+{
+  for (const late_example *l = v->late; l; l = l->next) {
+    example x = {v, l->number->expr, value_none()};
+    const char *why;
+
+    if (verify_try(v, evaluate_example, &x, &why))
+      (void)compare_example(v, l->n, l->number, x.value);
+  }
+}
+
 /* An expression's first occurrence: its symbols have ranges, and it gets its example. */
 static const example *note_expression(verifier *v, const fx_node *n, const expression *e)
 {
@@ -83,10 +113,11 @@ static void check_number(verifier *v, const fx_node *n, const fx_number *number,
       ((b->has_min && number->value.i < b->min) || (b->has_max && number->value.i > b->max)))
     verify_fault(v, RULE_RANGE_HINT, n, "expected an example of %.*s in its range, found %lld",
                  (int)b->text.len, b->text.p, (long long)number->value.i);
-  if (is_int && number->has_value && x->value.tag == RUSH_TAG_INT &&
-      x->value.as.i != number->value.i)
-    verify_fault(v, RULE_VALUE_EXAMPLE, n, "expected the example %lld of an expression, found %lld",
-                 (long long)x->value.as.i, (long long)number->value.i);
+  if (!is_int || !number->has_value || is_symbol || compare_example(v, n, number, x->value))
+    return;
+  late_example *late = session_new(v->s, late_example);
+  *late = (late_example){n, number, v->late};
+  v->late = late;
 }
 
 static void check_tensor(verifier *v, const fx_node *n, const fx_tensor *t)

@@ -242,6 +242,21 @@ def an_expression_of_another_value(m: Model) -> None:
             return
 
 
+@damage("val.example", "formulas_of_sizes")
+def a_size_before_its_symbols_of_another_value(m: Model) -> None:
+    """Its symbol has no example yet where the size stands."""
+    name = m.graph["inputs"][0]["as_tensor"]["name"]
+    size = m.graph["tensor_values"][name]["sizes"][0]["as_expr"]
+    size["expr_str"] = f"Pow({size['expr_str']}, Integer(2))"
+
+
+@damage("val.example", "formulas_of_sizes")
+def a_size_that_is_a_bool(m: Model) -> None:
+    name = m.graph["inputs"][0]["as_tensor"]["name"]
+    size = m.graph["tensor_values"][name]["sizes"][0]["as_expr"]
+    size["expr_str"] = f"Not({size['expr_str']})"
+
+
 @damage("range.hint", "constant_results")
 def an_example_out_of_its_range(m: Model) -> None:
     bounds = next(iter(m.root["range_constraints"].values()))
