@@ -1,8 +1,7 @@
 /* base/heap.h -- the first member of every refcounted value.
  *
  * Counts can be changed by any thread.  `kind` is the rush_tag of values with this heap part;
- * objects that are not values (owners of types, programs) have their own counts.
- */
+ * objects that are not values (owners of types, programs) have their own counts. */
 #ifndef RUSH_BASE_HEAP_H
 #define RUSH_BASE_HEAP_H
 

@@ -171,11 +171,7 @@ static result call_inside(capture *c, capture_branch *b, rush_value fn, bool is_
 
 static fx_arg tuple_arg(capture *c, const fx_arg *items, uint32_t n)
 {
-  fx_arg *copy = session_alloc_in(c->s, c->mem, ((size_t)n + 1) * sizeof *copy);
-
-  if (n)
-    memcpy(copy, items, n * sizeof *copy);
-  return (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = copy};
+  return (fx_arg){.kind = FX_TUPLE, .n = n, .as.items = capture_args(c, items, n)};
 }
 
 static fx_arg list_arg(capture *c, const fx_arg *items, uint32_t n)

@@ -176,7 +176,8 @@ capture *capture_new(session *s, const capture_options *options, table *state);
 void capture_keep_call(capture *c, const rush_value *in, uint32_t n, bool is_inputs);
 /* Leave the session with RUSH_EUNSUPPORTED. */
 _Noreturn void capture_fail(capture *c, const char *fmt, ...) RUSH_PRINTF(2, 3);
-/* Copy a text into the program. */
+/* Copy arguments, or a text, into the program. */
+const fx_arg *capture_args(capture *c, const fx_arg *args, uint32_t n);
 const char *capture_text(capture *c, const char *text);
 const char *capture_str(capture *c, str text);
 

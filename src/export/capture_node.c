@@ -6,7 +6,16 @@
 #include "formats/json.h"
 #include "fx/names.h"
 
-/* -- Texts ------------------------------------------------------------------------------------- */
+/* -- Copies ------------------------------------------------------------------------------------ */
+
+const fx_arg *capture_args(capture *c, const fx_arg *args, uint32_t n)
+{
+  fx_arg *copy = session_alloc_in(c->s, c->mem, ((size_t)n + 1) * sizeof *copy);
+
+  if (n)
+    memcpy(copy, args, n * sizeof *copy);
+  return copy;
+}
 
 const char *capture_str(capture *c, str text)
 {
@@ -173,11 +182,8 @@ fx_node *capture_named_node(capture *c, const char *target, const char *name, co
                             uint32_t n_args)
 {
   fx_node *n = fx_node_new(c->s, c->g, FX_CALL_FUNCTION, capture_text(c, target), name);
-  fx_arg *copy = session_alloc_in(c->s, c->mem, ((size_t)n_args + 1) * sizeof *copy);
 
-  if (n_args)
-    memcpy(copy, args, n_args * sizeof *copy);
-  n->args = copy;
+  n->args = capture_args(c, args, n_args);
   n->n_args = n_args;
   n->metadata = metadata_here(c);
   session_poll(c->s);

@@ -242,11 +242,8 @@ static fx_node *put_before(region *r, fx_op op, const char *target, const char *
 {
   capture *c = r->c;
   fx_node *n = fx_node_new(c->s, r->g, op, capture_text(c, target), name);
-  fx_arg *copy = session_alloc_in(c->s, c->mem, ((size_t)n_args + 1) * sizeof *copy);
 
-  if (n_args)
-    memcpy(copy, args, n_args * sizeof *copy);
-  n->args = copy;
+  n->args = capture_args(c, args, n_args);
   n->n_args = n_args;
   fx_node_move_before(n, at);
   return n;

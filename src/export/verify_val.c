@@ -32,6 +32,7 @@ typedef struct example {
   verifier *v;
   const expression *e;
   rush_value value; /* None: a symbol has no example, or there is no value */
+  bool was_late;    /* it was evaluated again when all symbols were known */
 } example;
 
 static bool find_example(void *arg, const expression *symbol, rush_value *value)
@@ -63,7 +64,8 @@ static bool compare_example(verifier *v, const fx_node *n, const fx_number *numb
                             rush_value value)
 {
   if (value.tag == RUSH_TAG_BOOL)
-    verify_fault(v, RULE_VALUE_EXAMPLE, n, "expected an int as the value of a size, found a bool");
+    verify_fault(v, RULE_VALUE_EXAMPLE, n,
+                 "expected an int as the value of an expression, found a bool");
   if (value.tag == RUSH_TAG_INT && value.as.i != number->value.i)
     verify_fault(v, RULE_VALUE_EXAMPLE, n, "expected the example %lld of an expression, found %lld",
                  (long long)value.as.i, (long long)number->value.i);
@@ -73,11 +75,13 @@ static bool compare_example(verifier *v, const fx_node *n, const fx_number *numb
 void verify_late_examples(verifier *v)
 {
   for (const late_example *l = v->late; l; l = l->next) {
-    example x = {v, l->number->expr, value_none()};
+    example *x = table_get(&v->exprs, address_key(l->number->expr));
     const char *why;
 
-    if (verify_try(v, evaluate_example, &x, &why))
-      (void)compare_example(v, l->n, l->number, x.value);
+    if (!x->was_late && !verify_try(v, evaluate_example, x, &why))
+      x->value = value_none();
+    x->was_late = true;
+    (void)compare_example(v, l->n, l->number, x->value);
   }
 }
 
@@ -88,7 +92,7 @@ static const example *note_expression(verifier *v, const fx_node *n, const expre
   example *x = session_new(v->s, example);
   const char *why;
 
-  *x = (example){v, e, value_none()};
+  *x = (example){v, e, value_none(), false};
   expression_symbols(v->s, e, check_symbol, &c);
   if (!verify_try(v, evaluate_example, x, &why))
     x->value = value_none();

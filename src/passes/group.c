@@ -213,11 +213,11 @@ static void measure_outputs(const grouper *p, const ir_block *b, extent *x)
     }
 }
 
-/* True if a is before b; NULL: no such node.  Orders are read when they are compared, as an
- * insert may renumber the block. */
+/* True if a is before b, or one of them is NULL.  (Orders that were kept would mean other places
+ * after an insert, which may renumber the block.) */
 static bool is_before(const ir_node *a, const ir_node *b)
 {
-  return !a || !b || a->order < b->order;
+  return !a || !b || ir_node_is_before(a, b);
 }
 
 static bool within(uint32_t n, uint32_t limit) { return limit == 0 || n <= limit; }

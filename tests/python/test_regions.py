@@ -450,6 +450,18 @@ def test_bits_are_those_of_operators(name: str, tmp_path: pathlib.Path) -> None:
                 assert same(want, first)
 
 
+def is_one_region(command: str, path: pathlib.Path, x: torch.Tensor) -> None:
+    """The plan for x has one region, and no other operator that makes floats."""
+    sizes = ",".join(str(n) for n in x.shape)
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    main = out.stdout.split("\nwith ")[0]
+    assert main.count("= rushlight::region") == 1, main
+    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
+
+
 @pytest.mark.parametrize("name", ["residual", "mobile", "branches", "pools", "turned", "shifted"])
 def test_an_exported_program_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
     """Its lists are constants, and its defaults are written out."""
@@ -461,14 +473,7 @@ def test_an_exported_program_is_one_region(name: str, command: str, tmp_path: pa
     for _ in range(4):
         assert same(ours(x), want)
     near(want, net(x), net, x)
-    sizes = ",".join(str(n) for n in x.shape)
-    out = subprocess.run(
-        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
-    )
-    assert out.returncode == 0, out.stderr
-    main = out.stdout.split("\nwith ")[0]
-    assert main.count("= rushlight::region") == 1, main
-    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
+    is_one_region(command, path, x)
 
 
 @pytest.mark.parametrize("name", ["residual", "mobile", "squeezed", "shifted", "grouped"])
@@ -614,14 +619,7 @@ def test_a_network_is_one_region(name: str, command: str, tmp_path: pathlib.Path
     net, x = network(name)
     path = tmp_path / "net.pt"
     torch.jit.script(net).save(str(path))
-    sizes = ",".join(str(n) for n in x.shape)
-    out = subprocess.run(
-        [command, "show", str(path), "--plan", f"randn({sizes})"], capture_output=True, text=True
-    )
-    assert out.returncode == 0, out.stderr
-    main = out.stdout.split("\nwith ")[0]
-    assert main.count("rushlight::region") == 1, main
-    assert not re.findall(r": Float\([^\n]*\) = aten::\w+", main), main
+    is_one_region(command, path, x)
 
 
 def test_a_list_that_changes_later_is_left(tmp_path: pathlib.Path) -> None:

@@ -21,10 +21,10 @@ from .dynamic_shapes import (
     _DimHintType,
     _StaticDim,
     adopted,
+    check_examples,
 )
 from .errors import translated, user_error
 from .exported_program import ExportedProgram
-from .inputs import check_inputs
 from .values import int_oo
 
 __all__ = ["draft_export", "export"]
@@ -169,9 +169,9 @@ def _checked(
             "inlined"
         )
     args, kwargs = tuple(args), dict(kwargs or {})  # args: a named tuple, too
-    examples = getattr(dynamic_shapes, "_examples", ())  # of AdditionalInputs
-    if hasattr(dynamic_shapes, "dynamic_shapes"):  # a collection, ours or torch's
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    given = dynamic_shapes
+    if hasattr(given, "dynamic_shapes"):  # a collection, ours or torch's
+        dynamic_shapes = given.dynamic_shapes(mod, args, kwargs)
     dynamic_shapes = adopted(dynamic_shapes)
     try:
         kept = preserve_module_call_signature
@@ -184,8 +184,7 @@ def _checked(
     made._parts["example_inputs"] = args, kwargs
     if is_draft:
         made._report = report_of(report or "")
-    for more, named in examples:
-        check_inputs(made, more, named or {})
+    check_examples(made, given)
     return made
 
 

@@ -374,8 +374,14 @@ class AdditionalInputs:
 
     def verify(self, ep: ExportedProgram) -> None:
         """Raise RuntimeError if the program does not accept one of the examples."""
-        for args, kwargs in self._examples:
-            check_inputs(ep, args, kwargs or {})
+        check_examples(ep, self)
+
+
+def check_examples(ep: ExportedProgram, shapes: Any) -> None:
+    """Raise RuntimeError if the program does not accept one of the examples of AdditionalInputs,
+    ours or torch's."""
+    for args, kwargs in getattr(shapes, "_examples", ()):
+        check_inputs(ep, args, kwargs or {})
 
 
 def _mark(values: list[Any]) -> Any:
