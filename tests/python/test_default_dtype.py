@@ -30,9 +30,20 @@ def default_dtype(dtype: Any) -> Iterator[None]:
 # PyTorch computes factories of constants once for all calls, so every size here depends on `x`.
 def factories(x):
     n = x.size(0)
-    made = [torch.ones(n), torch.zeros([n]), torch.full([n], 1.5), torch.eye(n), torch.arange(n / 2)]
+    made = [
+        torch.ones(n),
+        torch.zeros([n]),
+        torch.full([n], 1.5),
+        torch.eye(n),
+        torch.arange(n / 2),
+    ]
     made += [torch.linspace(0, 1, n), torch.logspace(0, 1, n), torch.arange(0.0, n, 0.5)]
-    return made + [torch.rand(n), torch.randn(n), torch.normal(0.0, 1.0, [n]), torch.empty(n).fill_(1)]
+    return made + [
+        torch.rand(n),
+        torch.randn(n),
+        torch.normal(0.0, 1.0, [n]),
+        torch.empty(n).fill_(1),
+    ]
 
 
 def windows(x):
@@ -43,12 +54,27 @@ def windows(x):
 
 def numbers(x):
     f = float(x[0].item())
-    made = [torch.tensor(f), torch.as_tensor(f), torch.scalar_tensor(f), torch.scalar_tensor(x.size(0))]
+    made = [
+        torch.tensor(f),
+        torch.as_tensor(f),
+        torch.scalar_tensor(f),
+        torch.scalar_tensor(x.size(0)),
+    ]
     return made + [torch.tensor(complex(f, 2.0)), x * complex(f, 2.0)]
 
 
 def promotions(x):
-    made = [x / 2, x / x, x * 1.5, x + 0.5, 1.5 - x, x % 1.5, x**0.5, (x > 1) * 1.5, x.clamp(0.5, 2)]
+    made = [
+        x / 2,
+        x / x,
+        x * 1.5,
+        x + 0.5,
+        1.5 - x,
+        x % 1.5,
+        x**0.5,
+        (x > 1) * 1.5,
+        x.clamp(0.5, 2),
+    ]
     made += [x.sin(), torch.sigmoid(x), torch.atan2(x, x), x.rsqrt(), torch.polygamma(1, x)]
     made += [torch.logsumexp(x, 0), torch.where(x > 1, x, 2.5), torch.true_divide(x, 3)]
     return made + [torch.full_like(x, 1.5), x.float() * 1.5, x.half() + 0.5, x.double() / 3]
@@ -73,8 +99,7 @@ def check(ours: Any, theirs: Any, calls: int = 3) -> None:
         want = theirs(x)
         torch.manual_seed(0)
         got = ours(x)
-        assert len(got) == len(want)
-        for i, (a, b) in enumerate(zip(got, want)):
+        for i, (a, b) in enumerate(zip(got, want, strict=True)):
             assert a.dtype is b.dtype, (i, a, b)
             torch.testing.assert_close(a, b, msg=lambda m, i=i: f"{i}: {m}")
 
