@@ -31,11 +31,16 @@ typedef struct fact { /* of an argument, or of an item of the list before it */
   const int64_t *dims; /* n_dims sizes, then strides */
 } fact;
 
+typedef struct mode { /* what else results depend on */
+  cpu_level level;
+  uint8_t default_dtype;
+} mode;
+
 typedef struct kept { /* results and what they were made of, in one block */
   struct kept *next;
   size_t n_bytes;
   int64_t result_bytes;
-  cpu_level level;
+  mode made_in;
   uint32_t n_facts, n_results;
   fact *facts;
   rush_value *results; /* owned */
@@ -120,12 +125,13 @@ static bool values_are(const fact **at, const fact *end, const rush_value *v, si
   return true;
 }
 
-static const kept *find(const derived *d, const rush_value *args, size_t n, cpu_level level)
+static const kept *find(const derived *d, const rush_value *args, size_t n, mode now)
 {
   for (const kept *k = atomic_load_explicit(&d->first, memory_order_acquire); k; k = k->next) {
     const fact *at = k->facts, *end = at + k->n_facts;
 
-    if (k->level == level && values_are(&at, end, args, n) && at == end)
+    if (k->made_in.level == now.level && k->made_in.default_dtype == now.default_dtype &&
+        values_are(&at, end, args, n) && at == end)
       return k;
   }
   return NULL;
@@ -172,7 +178,7 @@ static void kept_free(context *c, kept *k)
 
 /* Make the record of the arguments, without results; NULL: they are not kept. */
 static kept *kept_new(context *c, const rush_value *args, size_t n_args, uint32_t n_results,
-                      cpu_level level)
+                      mode now)
 {
   uint32_t n_facts = 0;
   size_t n_dims = 0;
@@ -184,7 +190,7 @@ static kept *kept_new(context *c, const rush_value *args, size_t n_args, uint32_
   kept *k = mem_alloc_zero(c, n_bytes);
   if (!k)
     return NULL;
-  *k = (kept){.n_bytes = n_bytes, .level = level, .n_facts = n_facts, .n_results = n_results};
+  *k = (kept){.n_bytes = n_bytes, .made_in = now, .n_facts = n_facts, .n_results = n_results};
   k->facts = (fact *)(k + 1);
   k->results = (rush_value *)(k->facts + n_facts);
   fact *at = k->facts;
@@ -233,13 +239,13 @@ static void keep_results(derived *d, kept *k)
 }
 
 /* Run the nodes, and keep what they make if the weights are those of the call before. */
-static rush_status compute_results(rush_call *call, derived *d, cpu_level level)
+static rush_status compute_results(rush_call *call, derived *d, mode now)
 {
   if (atomic_load_explicit(&d->n_kept, memory_order_relaxed) >= MOST_KEPT)
     return call->state->run(call, call->state->body);
-  kept *k = kept_new(d->ctx, call->args, call->n_args, call->n_results, level);
-  const uint64_t now = k ? digest(k) : 0;
-  const bool again = k && atomic_exchange_explicit(&d->seen, now, memory_order_relaxed) == now;
+  kept *k = kept_new(d->ctx, call->args, call->n_args, call->n_results, now);
+  const uint64_t seen = k ? digest(k) : 0;
+  const bool again = k && atomic_exchange_explicit(&d->seen, seen, memory_order_relaxed) == seen;
   rush_status st = call->state->run(call, call->state->body);
 
   if (st == RUSH_OK && again && take_results(k, call->results) &&
@@ -261,11 +267,12 @@ static rush_status call_derived(rush_call *call)
 {
   const compiler *own = call->op->outside->user;
   derived *d = call->state->user;
-  const cpu_level level = (cpu_level)own->backend.api->context_cpu(own->backend.ctx);
-  const kept *k = find(d, call->args, call->n_args, level);
+  const mode now = {(cpu_level)own->backend.api->context_cpu(own->backend.ctx),
+                    call->cx->default_dtype};
+  const kept *k = find(d, call->args, call->n_args, now);
 
   if (!k)
-    return compute_results(call, d, level);
+    return compute_results(call, d, now);
   for (uint32_t i = 0; i < k->n_results; i++)
     call->results[i] = value_retain(k->results[i]);
   return RUSH_OK;

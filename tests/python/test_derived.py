@@ -208,6 +208,25 @@ def test_gradients_go_through(tmp_path: pathlib.Path) -> None:
     assert found[0] == found[1]
 
 
+def test_another_default_dtype(tmp_path: pathlib.Path) -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("n", torch.arange(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (self.n / 2) + x
+
+    ours = Loaded(saved(Half(), tmp_path / "net.pt"), "profiling")
+    try:
+        for dtype in (torch.float32, torch.float64, torch.float32, torch.float64):
+            torch.set_default_dtype(dtype)
+            for _ in range(4):
+                assert ours(torch.ones(4, dtype=torch.int64)).dtype == dtype
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_many_threads(tmp_path: pathlib.Path) -> None:
     torch.manual_seed(3)
     path, x = saved(Network(), tmp_path / "net.pt"), torch.randn(1, 3, 14, 14)
