@@ -197,3 +197,18 @@ def test_without_torch() -> None:
         [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
+
+
+TWO = torch.tensor(1 + 2j, dtype=torch.complex128)
+
+
+def complex_numbers(x):
+    return x * complex(1, 2), x * TWO, x + TWO, x - TWO, x / TWO, x * 1.5
+
+
+@pytest.mark.parametrize("x", [torch.tensor([1, 2, 3]), torch.ones(2)])
+def test_complex_constants_of_traces_are_numbers(x: Any) -> None:
+    ours = rushlight.trace(complex_numbers, (x,), check_trace=False)
+    theirs = torch.jit.trace(complex_numbers, (x,), check_trace=False)
+    for _ in range(3):
+        torch.testing.assert_close(ours(x), theirs(x))
