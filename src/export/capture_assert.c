@@ -509,6 +509,42 @@ static fx_node *node_for(placing *p, const expression *e)
 
 /* -- Assertions -------------------------------------------------------------------------------- */
 
+/* Return a guard as the code has the condition, or else as it is. */
+static capture_number guard_as_bool(capture *c, uint32_t i)
+{
+  static const uint32_t relations[] = {OPN_EQ, OPN_NE, OPN_LT, OPN_LE, OPN_GT, OPN_GE};
+  const sym_cond cond = c->env->guards[i];
+  const expression *e = i < c->n_decided ? c->decided_by[i] : NULL;
+  capture_number n = {.kind = FX_VAL_BOOL, .a = cond.e, .b = sym_const(c->env, 0)};
+
+  n.relation = cond.rel == SYM_EQ ? OPN_EQ : cond.rel == SYM_NE ? OPN_NE : OPN_GE;
+  if (!e || !is_relation(e->kind))
+    return n;
+  const symint a = expression_to_symint(c->env, e->args[0], symbol_named, c),
+               b = expression_to_symint(c->env, e->args[1], symbol_named, c);
+  if (a && b)
+    n.relation = relations[e->kind - EXPRESSION_EQ], n.a = a, n.b = b;
+  return n;
+}
+
+/* Let the program check guards where it can: those that are placed are no guards of its calls. */
+static void defer_guards(capture *c)
+{
+  sym_env *env = c->env;
+
+  if (!c->defers_guards)
+    return;
+  c->is_checked = session_array(c->s, bool, (size_t)env->n_guards + 1);
+  for (uint32_t i = 0; i < env->n_guards; i++) {
+    const capture_number n = guard_as_bool(c, i);
+    int64_t ignored;
+    if (!sym_hint(env->guards[i].e, &ignored))
+      continue;
+    capture_defer(c, capture_canonical(c, &n));
+    c->deferred[c->n_deferred - 1].guard = i + 1;
+  }
+}
+
 static void add_assertion(placing *p, const expression *condition)
 {
   capture *c = p->c;
@@ -576,15 +612,19 @@ static void place_deferred(placing *p, const char *symbol)
     expression_symbols(c->s, d.condition, note_missing, &m);
     if (!m.name.len && is_computable(p, expression_kept(c->s, d.condition))) {
       add_assertion(p, d.condition);
+      if (d.guard)
+        c->is_checked[d.guard - 1] = true;
     } else if (m.name.len) {
       GROW(c->s, c->deferred, c->n_deferred, c->cap_deferred, 8);
       c->deferred[c->n_deferred++] =
-        (capture_deferred){.condition = d.condition, .symbol = capture_str(c, m.name)};
+        (capture_deferred){
+        .condition = d.condition, .symbol = capture_str(c, m.name), .guard = d.guard};
     }
   }
 }
 
-static const expression *bound(capture *c, expression_kind kind, const expression *symbol, int64_t k)
+static const expression *bound(capture *c, expression_kind kind, const expression *symbol,
+                               int64_t k)
 {
   const expression *const sides[] = {symbol, expression_integer(c->s, c->mem, k)};
 
@@ -617,16 +657,28 @@ static bool is_symbolic(const fx_val *v)
          v->as.number->expr;
 }
 
-/* Ask an input for a size or stride that is a symbol without a node. */
-static void place_size(placing *p, fx_node *input, const char *target, int dim, const fx_number *n)
+/* Ask an input for a size or stride e that is a symbol without a node. */
+static void place_size(placing *p, fx_node *input, const char *target, int dim, const expression *e)
 {
   const fx_arg args[] = {fx_arg_node(input), fx_arg_int(dim)};
 
-  if (!n->expr || n->expr->kind != EXPRESSION_SYMBOL || node_with(p, n->expr))
+  if (!e || e->kind != EXPRESSION_SYMBOL || node_with(p, e))
     return;
   fx_node *made = place_node(p, target, NULL, args, 2);
-  set_val(p, made, n->expr);
-  set_node(p, n->expr, made);
+  set_val(p, made, e);
+  set_node(p, e, made);
+}
+
+/* Return the symbol that a size of an input was before a condition replaced it; or what it is. */
+static const expression *own_symbol(const capture *c, const fx_node *input, int dim,
+                                    const fx_number *size)
+{
+  for (uint32_t i = 0; i < c->n_symbols; i++) {
+    const capture_symbol *y = &c->symbols[i];
+    if (y->source == input && y->at == dim && y->dim && !y->dim->factor)
+      return y->expr;
+  }
+  return size->expr;
 }
 
 static void place_input(placing *p, fx_node *n)
@@ -639,9 +691,10 @@ static void place_input(placing *p, fx_node *n)
     return;
   const fx_tensor *t = n->val->as.tensor;
   for (uint32_t i = 0; i < t->n_dims; i++)
-    place_size(p, n, "torch.ops.aten.sym_size.int", (int)i, &t->sizes[i]);
+    place_size(p, n, "torch.ops.aten.sym_size.int", (int)i,
+               own_symbol(p->c, n, (int)i, &t->sizes[i]));
   for (uint32_t i = 0; i < t->n_strides; i++)
-    place_size(p, n, "torch.ops.aten.sym_stride.int", (int)i, &t->strides[i]);
+    place_size(p, n, "torch.ops.aten.sym_stride.int", (int)i, t->strides[i].expr);
 }
 
 /* True for a question about a tensor that the code has made. */
@@ -863,6 +916,7 @@ void capture_place_checks(capture *c)
   uint32_t n = 0;
 
   *p = (placing){.c = c};
+  defer_guards(c);
   session_table_init(c->s, &p->nodes);
   session_table_init(c->s, &p->added);
   session_table_init(c->s, &p->checked);

@@ -465,7 +465,8 @@ static void add_guard(violations *v, uint32_t i)
                           ? c->decided_by[i]
                           : expression_from_condition(c->s, c->mem, cond, capture_symbol_tree, c);
   const char *text = python_text(c, e);
-  add_text(c, text);
+  if (!c->is_checked || !c->is_checked[i])
+    add_text(c, text);
   if (is_of_symbol(c, cond))
     return;
   if (has_two_symbols(cond.e) && (cond.rel != SYM_EQ || !has_mod(cond.e)))

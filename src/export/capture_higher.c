@@ -470,6 +470,8 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
     capture_decided(c, in[0], in[1]);
   else if (strcmp(name, "constrain") == 0)
     capture_constrain(c, in[0], in[1], in[2]);
+  else if (strcmp(name, "defer_guards") == 0)
+    c->defers_guards = true;
   else if (strcmp(name, "expect") == 0)
     expect(c, in[0]);
   else if (strcmp(name, "size_of_data") == 0)

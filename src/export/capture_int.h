@@ -88,6 +88,7 @@ typedef struct capture_deferred {
   const expression *condition;
   const char *symbol; /* behind which it is checked; NULL: behind the inputs */
   bool is_placed;
+  uint32_t guard; /* the guard of env and 1 that it is instead of; or 0 */
 } capture_deferred;
 
 /* The first tensor of a live capture that has a size. */
@@ -179,6 +180,8 @@ typedef struct capture {
   const ir_node *declared; /* the node being evaluated: a trace has what its results look like */
   const rush_value *expected; /* what the next operator without a shape rule returns: tensors */
   uint32_t n_expected;
+  bool defers_guards;      /* guards of live code are checked by the program, where it can */
+  bool *is_checked;        /* of each guard of env: the program checks it; or NULL */
   bool is_scratch;         /* the graph being captured is thrown away */
   bool guesses;            /* sizes of the results of such an operator depend on data */
   capture_branch *branch; /* NULL: g is the program's graph */

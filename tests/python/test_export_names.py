@@ -1,5 +1,5 @@
-"""The nodes of numbers, runtime assertions and ranges of rushlight.export are torch.export's: names,
-order and texts."""
+"""Nodes of numbers, runtime assertions and ranges of rushlight.export: names, order and texts are
+torch.export's."""
 
 from __future__ import annotations
 
@@ -234,6 +234,39 @@ def test_order_of_ranges(shapes: Any) -> None:
 def test_ranges_of_data_are_first() -> None:
     made = same(found, (torch.eye(4),), ("a", "b"))
     assert [str(key) for key in made.range_constraints] == ["u0", "s33", "s50"]
+
+
+# -- Assertions instead of guards
+# -------------------------------------------------------------------------------------------------
+
+
+def a_least_size(x: Any, y: Any) -> Any:
+    torch._check(x.shape[0] > 3)
+    return x + 1, y
+
+
+def added(x: Any, y: Any) -> Any:
+    return x + y[: x.shape[0]]
+
+
+@pytest.mark.parametrize("f", [a_least_size, added])
+def test_assertions_instead_of_guards(f: Callable[..., Any]) -> None:
+    args, programs = (ones(5), ones(7)), []
+    for module in (torch.export, ours):
+        shapes = (({0: module.Dim.AUTO}, {0: module.Dim.AUTO}),)
+        options = {"prefer_deferred_runtime_asserts_over_guards": True}
+        programs.append(module.export(Of(f), args, dynamic_shapes=shapes, **options))
+    assert programs[1]._guards_code == []
+    called = [p.module() for p in programs]
+    assert torch.equal(called[1](ones(4), ones(9))[0], called[0](ones(4), ones(9))[0])
+    if f is a_least_size:
+        assert text(programs[1]) == text(programs[0])
+        for module in called:
+            with pytest.raises((RuntimeError, AssertionError), match="size.*>= 4|3 < s33"):
+                module(ones(3), ones(9))
+    else:
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            called[1](ones(9), ones(4))
 
 
 # -- Graphs inside

@@ -117,9 +117,13 @@ def export(
     `dynamic_shapes`: by argument, the dimensions that may vary: `{"x": {0: Dim("batch")}}`.
     `strict`: accepted as torch.export does; bytecode is not captured, the module's call is in both
     cases.
+    `prefer_deferred_runtime_asserts_over_guards`: conditions on sizes are assertions of the program
+    of a torch.nn.Module, and no guards of its calls.
     """
-    del strict, prefer_deferred_runtime_asserts_over_guards
-    return _checked(mod, args, kwargs, dynamic_shapes, preserve_module_call_signature, False)
+    del strict
+    defers = prefer_deferred_runtime_asserts_over_guards
+    kept = preserve_module_call_signature
+    return _checked(mod, args, kwargs, dynamic_shapes, kept, False, defers)
 
 
 def draft_export(
@@ -134,8 +138,10 @@ def draft_export(
 ) -> ExportedProgram:
     """Return a program as `export` does, also where that refuses: what it would refuse is in the
     program's `_report` (draft.py)."""
-    del strict, prefer_deferred_runtime_asserts_over_guards
-    return _checked(mod, args, kwargs, dynamic_shapes, preserve_module_call_signature, True)
+    del strict
+    defers = prefer_deferred_runtime_asserts_over_guards
+    kept = preserve_module_call_signature
+    return _checked(mod, args, kwargs, dynamic_shapes, kept, True, defers)
 
 
 def _checked(
@@ -145,6 +151,7 @@ def _checked(
     dynamic_shapes: Any,
     preserve_module_call_signature: tuple[str, ...],
     is_draft: bool,
+    defers: bool,
 ) -> ExportedProgram:
     torch: Any = sys.modules.get("torch")
     is_ours = isinstance(mod, _rushlight.Module)
@@ -175,7 +182,7 @@ def _checked(
     dynamic_shapes = adopted(dynamic_shapes)
     try:
         kept = preserve_module_call_signature
-        made, report = _export(mod, args, kwargs, dynamic_shapes, is_ours, is_draft, kept)
+        made, report = _export(mod, args, kwargs, dynamic_shapes, is_ours, is_draft, kept, defers)
     except (RuntimeError, ValueError) as error:
         found = translated(error)
         if found is error:
@@ -196,11 +203,12 @@ def _export(
     is_ours: bool,
     is_draft: bool,
     kept: tuple[str, ...],
+    defers: bool,
 ) -> tuple[ExportedProgram, str | None]:
     if not is_ours:
         from .live import export_live
 
-        handle, report = export_live(mod, args, kwargs, shapes, is_draft, kept)
+        handle, report = export_live(mod, args, kwargs, shapes, is_draft, kept, defers)
         return ExportedProgram(handle), report
     found = [item.name for item in mod.inputs][: len(args)]
     names = [*found, *(f"args_{i}" for i in range(len(found), len(args))), *kwargs]

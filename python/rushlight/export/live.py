@@ -628,9 +628,11 @@ def export_live(
     dynamic_shapes: Any,
     is_draft: bool,
     kept: tuple[str, ...] = (),
+    defers: bool = False,
 ) -> tuple[Any, str | None]:
     """Return the handle of the exported program of a call of a torch.nn.Module, and the report of a
-    draft. `kept`: paths of modules whose calls keep their structure."""
+    draft. `kept`: paths of modules whose calls keep their structure. `defers`: conditions on sizes
+    are assertions of the program."""
     _share_registry()
     arguments = Arguments(mod, args, kwargs)
     _check_leaves(arguments)
@@ -642,7 +644,9 @@ def export_live(
 
     names = arguments.names()
     with _calls_kept(mod, kept):
-        recorded = torch_live.recording(mod, arguments.values, names, call, varying, is_draft)
+        recorded = torch_live.recording(
+            mod, arguments.values, names, call, varying, is_draft, defers
+        )
     structure = (
         _spec_text(arguments.in_spec),
         _spec_text(recorded.out_spec),

@@ -674,10 +674,12 @@ def recording(
     call: Callable[[list[Any]], Any],
     varying: dict[int, bool],
     is_draft: bool = False,
+    defers: bool = False,
 ) -> Recorded:
     """Run call(leaves), which calls the module, and record it.
 
-    `varying`: which leaves have a size that may vary, or are ints that may.
+    `varying`: which leaves have a size that may vary, or are ints that may. `defers`: conditions on
+    them are assertions of the program.
     """
     from .torch_replaced import getitem, replacements  # which needs LiveTracer
 
@@ -711,6 +713,8 @@ def recording(
         elif varying.get(i):
             value = symbolic(tracer, made, value)
         given.append(value)
+    if defers:
+        tracer.recorder.add("defer_guards", [], (), "")
     cudnn, cache = torch._C._get_cudnn_enabled(), torch.is_autocast_cache_enabled()
     torch._C._set_cudnn_enabled(False)  # as torch.export, whose programs show both
     torch.set_autocast_cache_enabled(False)
