@@ -387,11 +387,17 @@ capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim,
 capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a); /* or NULL */
 /* Return the first symbol with a key of a table `by_...`; or NULL. */
 capture_symbol *capture_symbol_by(const capture *c, const table *by, str key);
+/* Return the number that a symbol of an expression is (an expression_naming; arg: the capture). */
+symint capture_symint_named(void *arg, const expression *symbol);
 /* Add a symbol that prints as `expr`; let one print in another way. */
 void capture_symbol_as(capture *c, symint e, const expression *expr);
 void capture_symbol_rename(capture *c, capture_symbol *y, const expression *e);
 /* Add the symbol's range to the program, which has room for it. */
 void capture_add_range(capture *c, const capture_symbol *y);
+/* When all guards are known: describe floats and bools of the graph's nodes, and of the graphs in
+ * it, without numbers of data that follow from others by guards. torch.export.load does not open a
+ * program where such a number is in an expression, since no node has it any more. */
+void capture_settle_scalars(capture *c, const fx_graph *g);
 /* Fill in all numbers of nodes. */
 void capture_finish_values(capture *c);
 /* Fill in all numbers, the ranges and the guards of the program. */

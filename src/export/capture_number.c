@@ -83,7 +83,7 @@ bool capture_can_decide(capture *c, const capture_number *n)
   return sym_known(c->env, cond) >= 0 || sym_hint(cond.e, &ignored);
 }
 
-static symint symbol_by_name(void *arg, const expression *symbol)
+symint capture_symint_named(void *arg, const expression *symbol)
 {
   const capture *c = arg;
 
@@ -98,7 +98,7 @@ symint capture_int_of(capture *c, const expression *e)
                          expression_is_integer(e->args[1]) && e->args[1]->p == 1;
 
   return is_itself || e->kind == EXPRESSION_TO_FLOAT
-           ? expression_to_symint(c->env, e->args[0], symbol_by_name, c)
+           ? expression_to_symint(c->env, e->args[0], capture_symint_named, c)
            : NULL;
 }
 
@@ -746,12 +746,21 @@ void capture_add_range(capture *c, const capture_symbol *y)
   const bool is_declared = y->dim && y->dim->name && !is_size_of_hint(c, y);
   const sym_atom *a = y->atom; /* NULL: of a float */
   const bool is_input = y->dim && y->at < 0; /* torch shows no negative ints, and takes them */
-  const int64_t given = is_declared ? y->dim->least : a ? a->lo : SYM_NEG_INF;
-  const int64_t lo = is_input && given < 0 ? 0 : given;
-  const int64_t hi = is_declared ? y->dim->most : a ? a->hi : SYM_INF;
+  int64_t least = a ? a->lo : SYM_NEG_INF, most = a ? a->hi : SYM_INF;
 
-  if ((a && (capture_symbol_of(c, a) != y || a->is)) || y->expr->kind != EXPRESSION_SYMBOL)
+  if (a && (capture_symbol_of(c, a) != y || (a->is && a->backed)))
     return;
+  if (y->expr->kind != EXPRESSION_SYMBOL)
+    return;
+  if (a && a->is) { /* numbers of data that follow from others stay in expressions of nodes */
+    int64_t lo, hi;
+    sym_range(c->env, sym_simplify(c->env, sym_of_atom(c->env, (sym_atom *)(uintptr_t)a)), &lo,
+              &hi);
+    least = lo > least ? lo : least;
+    most = hi < most ? hi : most;
+  }
+  const int64_t given = is_declared ? y->dim->least : least;
+  const int64_t lo = is_input && given < 0 ? 0 : given, hi = is_declared ? y->dim->most : most;
   *b = (exported_bounds){.text = y->expr->name, .expr = y->expr, .is_used = true};
   b->has_min = lo != SYM_NEG_INF;
   b->has_max = hi != SYM_INF;
@@ -761,7 +770,7 @@ void capture_add_range(capture *c, const capture_symbol *y)
 }
 
 /* Of a size factor*n + offset the program has a range, too. */
-static void add_derived_range(capture *c, const capture_symbol *y)
+static void add_derived_range(capture *c, const capture_symbol *y, table *there)
 {
   exported_bounds *b = &c->p->ranges[c->p->n_ranges];
   const capture_dim *d = y->dim;
@@ -775,6 +784,9 @@ static void add_derived_range(capture *c, const capture_symbol *y)
   text_buf *out = session_text(c->s);
   expression_print(c->s, out, e);
   const char *text = capture_text(c, session_take_text(c->s, out));
+  if (table_get(there, str_of(text)))
+    return;
+  session_table_put(c->s, there, str_of(text), c);
   *b = (exported_bounds){.text = str_of(text), .expr = e, .is_used = true, .has_min = true};
   b->min = d->factor * d->least + d->offset;
   b->has_max = d->most != CAPTURE_AUTO_RANGE &&
@@ -800,13 +812,17 @@ void capture_finish_values(capture *c)
 
 void capture_finish_numbers(capture *c)
 {
+  table *derived = session_new(c->s, table);
+
+  session_table_init(c->s, derived);
   capture_finish_values(c);
   capture_finish_guards(c);
+  capture_settle_scalars(c, c->p->graph);
   c->p->ranges =
     session_alloc_in(c->s, c->mem, (2 * (size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
   note_hinted(c);
   for (uint32_t i = 0; i < c->n_symbols; i++)
     capture_add_range(c, &c->symbols[i]);
   for (uint32_t i = 0; i < c->n_symbols; i++)
-    add_derived_range(c, &c->symbols[i]);
+    add_derived_range(c, &c->symbols[i], derived);
 }

@@ -429,3 +429,103 @@ void capture_assert(capture *c, rush_value condition, rush_value text)
                                       "sizes in range"
                                     : text.as.string->text);
 }
+
+/* -- Numbers that turned out to follow from others ---------------------------------------------- */
+
+/* Return a relation of ints with what they are by now: decided, if it is. */
+static const expression *settled_relation(capture *c, const expression *e,
+                                          const expression *const *args)
+{
+  const symint a = expression_to_symint(c->env, args[0], capture_symint_named, c),
+               b = expression_to_symint(c->env, args[1], capture_symint_named, c);
+  const symint less = a && b ? sym_simplify(c->env, sym_sub(c->env, a, b)) : NULL;
+
+  if (!less || !sym_is_const(less))
+    return expression_call(c->s, c->mem, e->kind, 2, args);
+  const int64_t k = less->k;
+  return expression_boolean(c->s, c->mem,
+                            e->kind == EXPRESSION_EQ   ? k == 0
+                            : e->kind == EXPRESSION_NE ? k != 0
+                            : e->kind == EXPRESSION_LT ? k < 0
+                            : e->kind == EXPRESSION_LE ? k <= 0
+                            : e->kind == EXPRESSION_GT ? k > 0
+                                                       : k >= 0);
+}
+
+/* Return "and" or "or" of the arguments without those that are decided. */
+static const expression *settled_junction(capture *c, const expression *e,
+                                          const expression **args)
+{
+  const expression_kind wins = e->kind == EXPRESSION_AND ? EXPRESSION_FALSE : EXPRESSION_TRUE;
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < e->n_args; i++) {
+    if (args[i]->kind == wins)
+      return args[i];
+    if (args[i]->kind != EXPRESSION_TRUE && args[i]->kind != EXPRESSION_FALSE)
+      args[n++] = args[i];
+  }
+  if (n == 0)
+    return expression_boolean(c->s, c->mem, wins == EXPRESSION_FALSE);
+  return n == 1 ? args[0] : expression_call(c->s, c->mem, e->kind, n, args);
+}
+
+/* Return e with numbers of data that guards eliminated as what they follow from; e itself if it has
+ * none. */
+static const expression *settled(capture *c, const expression *e)
+{
+  const expression **args = session_array(c->s, const expression *, (size_t)e->n_args + 1);
+  bool is_same = true;
+
+  if (e->kind == EXPRESSION_SYMBOL) {
+    const capture_symbol *y = capture_symbol_by(c, &c->by_name, e->name);
+    const bool follows = y && y->atom && y->atom->is && !y->atom->backed;
+    return follows ? capture_expression(c, sym_simplify(c->env, capture_symint_named(c, e))) : e;
+  }
+  session_enter(c->s);
+  for (uint32_t i = 0; i < e->n_args; i++) {
+    args[i] = settled(c, e->args[i]);
+    is_same &= args[i] == e->args[i];
+  }
+  session_leave(c->s);
+  if (is_same)
+    return e;
+  switch (e->kind) {
+  case EXPRESSION_EQ:
+  case EXPRESSION_NE:
+  case EXPRESSION_LT:
+  case EXPRESSION_LE:
+  case EXPRESSION_GT:
+  case EXPRESSION_GE:
+    return settled_relation(c, e, args);
+  case EXPRESSION_AND:
+  case EXPRESSION_OR:
+    return settled_junction(c, e, args);
+  case EXPRESSION_NOT:
+    if (args[0]->kind == EXPRESSION_TRUE || args[0]->kind == EXPRESSION_FALSE)
+      return expression_boolean(c->s, c->mem, args[0]->kind == EXPRESSION_FALSE);
+    break;
+  default:
+    break;
+  }
+  return expression_call(c->s, c->mem, e->kind, e->n_args, args);
+}
+
+void capture_settle_scalars(capture *c, const fx_graph *g)
+{
+  session_enter(c->s);
+  for (const fx_node *n = g->first; n; n = n->next) {
+    const fx_val *v = n->val;
+    if (!v || (v->kind != FX_VAL_BOOL && v->kind != FX_VAL_FLOAT) || !v->as.number->expr)
+      continue;
+    fx_number *number = (fx_number *)(uintptr_t)v->as.number;
+    const expression *e = settled(c, number->expr);
+    number->expr = e;
+    if (e->kind == EXPRESSION_TRUE || e->kind == EXPRESSION_FALSE)
+      *number = (fx_number){.has_value = true, .value.b = e->kind == EXPRESSION_TRUE};
+    session_poll(c->s);
+  }
+  for (uint32_t i = 0; i < g->n_subgraphs; i++)
+    capture_settle_scalars(c, g->subgraphs[i].graph);
+  session_leave(c->s);
+}
