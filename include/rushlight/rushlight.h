@@ -325,6 +325,12 @@ RUSH_API void rush_context_release_default(void);
  * first 1 and 1.  PyTorch's STATIC and DYNAMIC of set_fusion_strategy. */
 RUSH_API void rush_context_set_plan_limits(rush_context *c, bool off, int n_exact, int n_wide);
 RUSH_API void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int *n_wide);
+/* Choose the dtype of tensors that are made of floats, of integers that become floats, and where
+ * none is given, from now on, in all threads: a floating-point one, at first RUSH_FLOAT32; else
+ * nothing changes and the result is false.  With another one than RUSH_FLOAT32, calls run the code
+ * of any arguments, without plans.  PyTorch's set_default_dtype. */
+RUSH_API bool rush_context_set_default_dtype(rush_context *c, rush_dtype dtype);
+RUSH_API rush_dtype rush_context_get_default_dtype(rush_context *c);
 /* Set if plans of recorded calls, from now on, leave single operators to records of their own (at
  * first true), or make them parts that are differentiated as one, too (docs/executors.md).  Returns
  * the setting before; results do not depend on it.  PyTorch's

@@ -113,7 +113,8 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
 
   choose_gradients(call, &options);
   options.gradient_host = py_host_begin(&host, call, c->owner);
-  if (convert_buffers(call, c, &options) < 0 || (sync && py_sync_generator(st, false) < 0))
+  if (py_sync_default_dtype(st) < 0 || convert_buffers(call, c, &options) < 0 ||
+      (sync && py_sync_generator(st, false) < 0))
     goto done;
   py_limits_begin(&limits, st, c->owner, &options);
   WITHOUT_GIL(status = run_callee(c, a, &options, &result, &err));

@@ -522,8 +522,8 @@ PyObject *py_run_gradients(PyObject *m, PyObject *args)
   if (!row)
     return PyErr_NoMemory();
   rush_gradient_options o = {sizeof(o), create != 0, retain != 0, unused != 0};
-  if (values_of(outputs, row) < 0 || values_of(grads, row + n) < 0 ||
-      (!all && values_of(inputs, row + 2 * n) < 0))
+  if (py_sync_default_dtype(st) < 0 || values_of(outputs, row) < 0 ||
+      values_of(grads, row + n) < 0 || (!all && values_of(inputs, row + 2 * n) < 0))
     goto done;
   Py_BEGIN_ALLOW_THREADS status = all
                                     ? rush_backward(st->context, row, row + n, (size_t)n, &o, &err)

@@ -136,6 +136,29 @@ static PyObject *py_set_plan_limits(PyObject *m, PyObject *args)
   rush_context_set_plan_limits(c, off, n_exact, n_wide);
   return Py_BuildValue("Oii", was_off ? Py_True : Py_False, had_exact, had_wide);
 }
+/* default_dtype(): the dtype of floats: torch's if torch is imported. */
+static PyObject *py_default_dtype(PyObject *m, PyObject *unused)
+{
+  py_state *st = PyModule_GetState(m);
+
+  (void)unused;
+  if (py_sync_default_dtype(st) < 0)
+    return NULL;
+  return Py_NewRef(st->dtypes[rush_context_get_default_dtype(st->context)]);
+}
+static PyObject *py_set_default_dtype(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  const int dtype = py_dtype_of(st, arg);
+
+  if (dtype < 0)
+    return NULL;
+  if (!rush_context_set_default_dtype(st->context, (rush_dtype)dtype))
+    return PyErr_Format(PyExc_TypeError,
+                        "only floating-point types are supported as the default type");
+  Py_CLEAR(st->default_dtype); /* the next call compares torch's anew */
+  return Py_NewRef(st->dtypes[dtype]);
+}
 static PyObject *py_set_subgraph_inlining(PyObject *m, PyObject *arg)
 {
   const int on = PyObject_IsTrue(arg);
@@ -473,6 +496,10 @@ static PyMethodDef functions[] = {
   {"get_executor", py_get_executor, METH_NOARGS, "the executor: simple, specialising or profiling"},
   {"set_plan_limits", py_set_plan_limits, METH_VARARGS,
    "set_plan_limits(off, n_exact, n_wide): how calls make plans; returns the limits before"},
+  {"default_dtype", py_default_dtype, METH_NOARGS,
+   "the dtype of floats, after taking torch's over if torch is imported"},
+  {"set_default_dtype", py_set_default_dtype, METH_O,
+   "set_default_dtype(dtype): the dtype of floats as long as torch is not imported; returns it"},
   {"set_subgraph_inlining", py_set_subgraph_inlining, METH_O,
    "set_subgraph_inlining(on): if plans leave small parts to single records; what it was"},
   {"get_plan_limits", py_get_plan_limits, METH_NOARGS, "(off, n_exact, n_wide)"},

@@ -351,8 +351,9 @@ static PyObject *graph_call(PyObject *self, PyObject *args, PyObject *kwargs)
 
   if (kwargs && PyDict_GET_SIZE(kwargs))
     return PyErr_Format(PyExc_TypeError, "a graph takes positional arguments");
-  if (py_args_convert(&call, &PyTuple_GET_ITEM(args, 0), (size_t)PyTuple_GET_SIZE(args), NULL, &a) <
-      0) {
+  if (py_sync_default_dtype(call.state) < 0 ||
+      py_args_convert(&call, &PyTuple_GET_ITEM(args, 0), (size_t)PyTuple_GET_SIZE(args), NULL, &a) <
+        0) {
     py_call_end(&call);
     return NULL;
   }

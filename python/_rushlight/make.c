@@ -121,6 +121,16 @@ static int boxed_dtype(py_state *st, PyObject *o)
   return found;
 }
 
+/* Return the dtype of Python's floats, and of its complex numbers. */
+static int default_dtype(py_state *st) { return rush_context_get_default_dtype(st->context); }
+static int complex_dtype(py_state *st)
+{
+  const int real = default_dtype(st);
+  return real == RUSH_FLOAT64   ? RUSH_COMPLEX128
+         : real == RUSH_FLOAT16 ? RUSH_COMPLEX32
+                                : RUSH_COMPLEX64;
+}
+
 static int infer(maker *m, PyObject *o, int depth);
 
 static int infer_items(maker *m, PyObject *o, int depth)
@@ -140,7 +150,7 @@ static int infer_items(maker *m, PyObject *o, int depth)
   if (!items && !PyErr_Occurred())
     PyErr_Format(PyExc_ValueError, "data is nested more than %d levels deep", MAX_DIMS);
   Py_XDECREF(items);
-  return items && found < 0 ? RUSH_FLOAT32 : found;
+  return items && found < 0 ? default_dtype(m->st) : found;
 }
 
 /* Return the dtype of a number, or the promoted one of a sequence; -1 with an exception set. */
@@ -150,8 +160,8 @@ static int infer(maker *m, PyObject *o, int depth)
   case IS_NUMBER:
     return PyBool_Check(o)    ? RUSH_BOOL
            : PyLong_Check(o)  ? RUSH_INT64
-           : PyFloat_Check(o) ? RUSH_FLOAT32
-                              : RUSH_COMPLEX64;
+           : PyFloat_Check(o) ? default_dtype(m->st)
+                              : complex_dtype(m->st);
   case IS_BOXED:
     return boxed_dtype(m->st, o);
   case IS_SEQUENCE:
@@ -354,7 +364,8 @@ static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
   maker m = {.st = st};
   rush_error err = RUSH_ERROR_INIT;
 
-  if (measure_nesting(&m, o) < 0 || (dtype < 0 && (dtype = infer(&m, o, 0)) < 0))
+  if (py_sync_default_dtype(st) < 0 || measure_nesting(&m, o) < 0 ||
+      (dtype < 0 && (dtype = infer(&m, o, 0)) < 0))
     return -1;
   m.dtype = written_as(dtype);
   if (m.dtype < 0) {

@@ -45,7 +45,7 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   size_t n = 0;
   py_args a;
 
-  if (py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
+  if (py_sync_default_dtype(st) < 0 || py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
     py_call_end(&call);
     return NULL;
   }

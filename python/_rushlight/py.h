@@ -45,7 +45,8 @@ typedef struct py_state {
   /* dtype, layout, memory format -> number; filled when torch is first used */
   PyObject *torch_names;
   PyObject *torch_tensor;  /* torch.Tensor once torch is imported, else NULL */
-  PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
+  PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled,
+    *torch_default_dtype, *default_dtype; /* torch.get_default_dtype, and what it last returned */
   PyObject *grad_mode;     /* the context variable of grad_mode.py */
   PyObject *name_torch, *name_is_neg, *name_is_conj, *name_requires_grad;
   const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
@@ -150,6 +151,9 @@ int py_sync_generator(py_state *state, bool into_torch);
 /* Grad mode: torch's if torch is imported, else that of grad_mode.py. */
 typedef enum py_grad_mode { PY_GRAD_OFF, PY_GRAD_ENABLED, PY_GRAD_EXPLICIT } py_grad_mode;
 py_grad_mode py_get_grad_mode(py_state *state);
+/* Take over the default dtype of torch if it is imported; without it, rushlight's remains.  Called
+ * before what may make tensors.  -1 with an exception set. */
+int py_sync_default_dtype(py_state *state);
 
 /* -- dtype.c ----------------------------------------------------------------------------------- */
 

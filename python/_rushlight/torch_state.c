@@ -62,19 +62,22 @@ int py_find_torch(py_state *st)
   PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
   PyObject *dlpack = PyObject_GetAttrString(torch, "from_dlpack");
   PyObject *grad = PyObject_GetAttrString(torch, "is_grad_enabled");
+  PyObject *default_dtype = PyObject_GetAttrString(torch, "get_default_dtype");
   PyObject *graph = PyImport_ImportModule("torch.autograd.graph");
   PyObject *bump = graph ? PyObject_GetAttrString(graph, "increment_version") : NULL;
   Py_XDECREF(graph);
-  if (!tensor || !dlpack || !grad || !bump || fill_torch_names(st, torch) < 0) {
+  if (!tensor || !dlpack || !grad || !default_dtype || !bump || fill_torch_names(st, torch) < 0) {
     PyErr_Clear(); /* torch is still being imported: treated as missing */
     Py_XDECREF(tensor);
     Py_XDECREF(dlpack);
     Py_XDECREF(grad);
+    Py_XDECREF(default_dtype);
     Py_XDECREF(bump);
     return 0;
   }
   st->torch_from_dlpack = dlpack;
   st->torch_grad_enabled = grad;
+  st->torch_default_dtype = default_dtype;
   st->torch_increment_version = bump;
   st->name_is_neg = PyUnicode_InternFromString("is_neg");
   st->name_is_conj = PyUnicode_InternFromString("is_conj");
@@ -164,4 +167,20 @@ py_grad_mode py_get_grad_mode(py_state *st)
   PyErr_Clear();
   Py_XDECREF(v);
   return mode;
+}
+
+int py_sync_default_dtype(py_state *st)
+{
+  if (!py_find_torch(st))
+    return 0;
+  PyObject *dtype = PyObject_CallNoArgs(st->torch_default_dtype);
+  if (dtype && dtype != st->default_dtype) {
+    const int number = py_dtype_of(st, dtype);
+    if (number >= 0) {
+      rush_context_set_default_dtype(st->context, (rush_dtype)number);
+      Py_XSETREF(st->default_dtype, Py_NewRef(dtype));
+    }
+  }
+  Py_XDECREF(dtype);
+  return PyErr_Occurred() ? -1 : 0;
 }

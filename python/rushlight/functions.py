@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -150,14 +151,23 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
 
 def get_default_dtype() -> _rushlight.dtype:
-    """Return float32: the dtype of Python floats."""
-    return _rushlight.float32
+    """Return the dtype of tensors of Python floats: torch's default dtype if torch is imported."""
+    return _rushlight.default_dtype()
+
+
+def set_default_dtype(d: Any, /) -> None:
+    """Set the dtype of tensors of Python floats, of integers that become floats, and where none is
+    given: torch's, too, if torch is imported."""
+    torch, ours = sys.modules.get("torch"), _rushlight.set_default_dtype(d)
+    if torch is not None:
+        torch.set_default_dtype(getattr(torch, str(ours).rpartition(".")[2]))
 
 
 _OWN: dict[str, Any] = {
     f.__name__: f
     for f in (
-        *(from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm),
+        *(from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, norm),
+        *(get_default_dtype, set_default_dtype),
         *(unique, unique_consecutive, Size, device, finfo, iinfo, memory_format),
     )
 }

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "ops/call/profile.h"
 #include "compile/compile.h"
+#include "tensor/dtype.h"
 #include "tensor/generator.h"
 
 #define STRINGIFY_(x) #x
@@ -128,6 +129,20 @@ void rush_context_get_plan_limits(rush_context *c, bool *off, int *n_exact, int 
   *off = l.off;
   *n_exact = l.n_exact;
   *n_wide = l.n_wide;
+}
+
+bool rush_context_set_default_dtype(rush_context *c, rush_dtype dtype)
+{
+  if (dtype < 0 || dtype >= RUSH_N_DTYPES || !dtype_is_float(dtype) ||
+      !(c = context_or_default(c)))
+    return false;
+  context_set_default_dtype(c, dtype);
+  return true;
+}
+
+rush_dtype rush_context_get_default_dtype(rush_context *c)
+{
+  return (c = context_or_default(c)) ? (rush_dtype)context_default_dtype(c) : RUSH_FLOAT32;
 }
 
 bool rush_context_set_subgraph_inlining(rush_context *c, bool on)

@@ -53,6 +53,7 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
   c->opt = *opt;
   context_set_plan_limits(c, (plan_limits){.n_exact = 1, .n_wide = 1});
   context_set_profiling(c, !opt->no_passes && !opt->no_profile);
+  context_set_default_dtype(c, RUSH_FLOAT32);
   if (!c->opt.limit_depth)
     c->opt.limit_depth = DEFAULT_DEPTH;
   if (!c->opt.stack_bytes)
@@ -221,6 +222,7 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   cx->grad_mode = true;
   cx->no_reuse = c->opt.no_reuse;
   cx->watch = context_slot_get(c, SLOT_SPECIAL) ? CALL_SPECIAL : 0;
+  cx->default_dtype = atomic_load_explicit(&c->default_dtype, memory_order_relaxed);
   cx->profile = atomic_load_explicit(&c->profile, memory_order_relaxed);
   cx->profile_depth = cx->profile_thread = cx->profile_ops = 0;
   cx->recorder = NULL;
@@ -230,6 +232,8 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   cx->trial = NULL;
   if (UNLIKELY(cx->profile != 0))
     cx->watch |= CALL_PROFILED;
+  if (UNLIKELY(cx->default_dtype != RUSH_FLOAT32))
+    cx->watch |= CALL_OTHER_DTYPE;
   if (UNLIKELY(c->interrupt != NULL)) {
     call_set_deadline(cx, CALL_ASKS);
     look.at_ns = 0;
@@ -350,6 +354,16 @@ plan_limits context_plan_limits(const context *c)
   const uint32_t l = atomic_load_explicit(&c->plan_limits, memory_order_relaxed);
 
   return (plan_limits){l >> 16 & 1, (uint8_t)(l >> 8), (uint8_t)l};
+}
+
+void context_set_default_dtype(context *c, int dtype)
+{
+  atomic_store_explicit(&c->default_dtype, (uint8_t)dtype, memory_order_relaxed);
+}
+
+int context_default_dtype(const context *c)
+{
+  return atomic_load_explicit(&c->default_dtype, memory_order_relaxed);
 }
 
 void context_set_subgraph_inlining(context *c, bool on)

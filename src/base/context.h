@@ -149,7 +149,9 @@ void context_warn(context *c, const char *text);
 enum call_watch {
   CALL_SPECIAL = 1,  /* there may be quantized or nested tensors in the context */
   CALL_PROFILED = 2, /* a profile records this call */
-  CALL_RECORDED = 4  /* gradients are recorded, and a tensor that requires grad exists */
+  CALL_RECORDED = 4, /* gradients are recorded, and a tensor that requires grad exists */
+  /* default_dtype is not float32, which plans and instances (ops/call/instance.h) rely on */
+  CALL_OTHER_DTYPE = 8
 };
 
 struct call_ctx {
@@ -165,6 +167,7 @@ struct call_ctx {
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
   bool no_reuse;
   uint8_t watch;      /* CALL_*: additional checks for op_call; mostly 0 */
+  uint8_t default_dtype; /* of context_set_default_dtype when the call started */
   uint32_t profile;   /* CALL_PROFILED: the profile's number (ops/call/profile.h) */
   uint32_t profile_depth,
     profile_thread;     /* for the profile: number of open events; the thread's number + 1, or 0 */
@@ -256,6 +259,10 @@ typedef struct plan_limits {
 } plan_limits;
 void context_set_plan_limits(context *c, plan_limits l);
 plan_limits context_plan_limits(const context *c);
+/* Set the dtype of tensors that are made of floats, of integers that become floats, and where none
+ * is given, for calls that start from now on: a float one, at first RUSH_FLOAT32. */
+void context_set_default_dtype(context *c, int dtype);
+int context_default_dtype(const context *c);
 /* Set, from now on, if single operators of plans stay single records
  * (passes/autodiff_subgraphs.c). */
 void context_set_subgraph_inlining(context *c, bool on);

@@ -68,6 +68,7 @@ struct rush_context {
   _Atomic bool keeps_subgraphs;   /* !context_inlines_subgraphs */
   _Atomic uint32_t plan_limits;   /* packed by context_set_plan_limits */
   _Atomic bool profiles;          /* context_set_profiling */
+  _Atomic uint8_t default_dtype;  /* context_set_default_dtype */
   _Atomic bool fails_guards;      /* guard_seed or guard_nth is set */
   _Atomic uint64_t guard_seed, guard_nth;
   _Atomic uint64_t n_guards;      /* checked since they were set */

@@ -19,5 +19,7 @@ static inline void compiler_count(_Atomic uint64_t *n)
 
 /* Register the operator and the pass of regions (region.h). */
 rush_status region_register(compiler *own, rush_error *err);
+/* Register those of what follows from weights alone (derived.c). */
+rush_status derived_register(compiler *own, rush_error *err);
 
 #endif

@@ -540,6 +540,7 @@ rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_
   own->backend = (backend){api, c};
   rush_op_def op = {.struct_bytes = sizeof op,
                     .schema = OP_NAME "(...) -> ...",
+                    .alias = RUSH_ALIAS_PURE,
                     .kernel = call_pointwise,
                     .user = own,
                     .prepare = prepare_group,
@@ -554,6 +555,7 @@ rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_
   if (!context_slot_publish_steal(c, SLOT_COMPILER, own,
                                   destroy_compiler)) /* which has the counters: no destroy_user */
     return RUSH_ENOMEM;
+  TRY(derived_register(own, err));
   TRY(region_register(own, err));
   TRY(api->op_register(c, &op, err));
   TRY(api->pass_register(c, &pass, err));

@@ -448,6 +448,7 @@ rush_status region_register(compiler *own, rush_error *err)
 {
   const rush_op_def op = {.struct_bytes = sizeof op,
                           .schema = REGION_OP "(...) -> ...",
+                          .alias = RUSH_ALIAS_PURE,
                           .kernel = call_region,
                           .user = own,
                           .prepare = prepare_region,

@@ -1,14 +1,16 @@
 /* compile/region_place.c -- borders and memory of a region's places (region.h), when all steps are
  * known: a border depends on all readers of a place, an offset in memory on when it is written and
- * last read.  Places whose lifetimes overlap get the first gap that is free, in the order in which
- * they are written, as allocators do; what is best for all is a hard problem, and first fit is at
- * most some per cent worse on networks.  Cost: O(places * those that live at once). */
+ * last read.  Places whose lifetimes overlap get the first gap that is free; what is best for all
+ * is a hard problem, so two orders are tried: as they are written, as allocators do, and the
+ * largest first, which is better where long and short lives mix, as in a U-Net. */
 #include "compile/region_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
+
+#define MOST_BY_SIZE 1024 /* places that are also tried the largest first */
 
 static bool reads_border(const region_step *s)
 {
@@ -51,62 +53,104 @@ static int64_t floats_of(const region_place *p)
   return (p->batch * block_count(&p->place) * block_floats(&p->place) + 31) / 16 * 16;
 }
 
-typedef struct by_first { /* a place, and the step that writes it first */
-  uint32_t first, place;
-} by_first;
+typedef struct ranked { /* a place; those of a smaller key get memory first */
+  int64_t key;
+  uint32_t place;
+} ranked;
 
-static int compare_first(const void *a, const void *b)
+static int compare_ranked(const void *a, const void *b)
 {
-  const by_first *x = a, *y = b;
+  const ranked *x = a, *y = b;
 
-  return x->first != y->first ? (x->first < y->first ? -1 : 1)
-                              : (x->place < y->place ? -1 : x->place > y->place);
+  return x->key != y->key ? (x->key < y->key ? -1 : 1)
+                          : (x->place < y->place ? -1 : x->place > y->place);
 }
 
-/* Give the place the first gap between those that live, which are in the order of their memory;
- * those that have ended leave the list. */
-static void set_offset(region *r, uint32_t place, uint32_t *living, uint32_t *n_living)
+static bool live_together(const region_place *p, const region_place *q)
+{
+  return p->first <= q->last && q->first <= p->last;
+}
+
+/* Give the place the first gap between those placed that live while it does; `placed` is in the
+ * order of their memory. */
+static void set_offset(region *r, uint32_t place, uint32_t *placed, uint32_t *n_placed)
 {
   region_place *p = &r->places[place];
   const int64_t n = floats_of(p);
-  uint32_t kept = 0, at = 0;
-  bool found = false;
+  uint32_t at = *n_placed;
 
   p->at = 0;
-  for (uint32_t i = 0; i < *n_living; i++) {
-    const region_place *q = &r->places[living[i]];
+  for (uint32_t i = 0; i < *n_placed; i++) {
+    const region_place *q = &r->places[placed[i]];
 
-    if (q->last < p->first)
+    if (!live_together(p, q))
       continue;
-    found |= q->at >= p->at + n;
-    if (!found) {
-      p->at = i64_max(p->at, q->at + floats_of(q));
-      at = kept + 1;
-    }
-    living[kept++] = living[i];
+    if (q->at >= p->at + n)
+      break;
+    p->at = i64_max(p->at, q->at + floats_of(q));
   }
-  memmove(&living[at + 1], &living[at], (kept - at) * sizeof *living);
-  living[at] = place;
-  *n_living = kept + 1;
-  r->n_floats = i64_max(r->n_floats, p->at + n);
+  while (at && r->places[placed[at - 1]].at > p->at)
+    at--;
+  memmove(&placed[at + 1], &placed[at], (*n_placed - at) * sizeof *placed);
+  placed[at] = place;
+  ++*n_placed;
 }
 
-/* Give all places memory, in the order in which they are written.  O(places * places that live at
- * once). */
+/* Remove the places that end before `step`. */
+static void drop_ended(const region *r, uint32_t step, uint32_t *placed, uint32_t *n_placed)
+{
+  uint32_t kept = 0;
+
+  for (uint32_t i = 0; i < *n_placed; i++)
+    if (r->places[placed[i]].last >= step)
+      placed[kept++] = placed[i];
+  *n_placed = kept;
+}
+
+/* Give all places memory in the order of their ranks, and return the floats of all.  `placed` has
+ * room for all. */
+static int64_t set_in_order(region *r, ranked *order, uint32_t *placed, bool by_step)
+{
+  int64_t n_floats = 0;
+  uint32_t n_placed = 0;
+
+  qsort(order, r->n_places, sizeof *order, compare_ranked);
+  for (uint32_t i = 0; i < r->n_places; i++) {
+    const region_place *p = &r->places[order[i].place];
+
+    if (by_step)
+      drop_ended(r, p->first, placed, &n_placed);
+    set_offset(r, order[i].place, placed, &n_placed);
+    n_floats = i64_max(n_floats, p->at + floats_of(p));
+  }
+  return n_floats;
+}
+
+/* Give all places memory: in the order in which they are written, or the largest first if that is
+ * less.  O(places * places that live at once), and O(MOST_BY_SIZE^2). */
 static rush_status set_offsets(region *r)
 {
   const rush_backend_api *api = r->backend.api;
-  const size_t n_bytes = r->n_places * (sizeof(by_first) + sizeof(uint32_t)) + sizeof(by_first);
-  by_first *order = api->memory_alloc(r->backend.ctx, n_bytes);
-  uint32_t n_living = 0;
+  const size_t each = sizeof(ranked) + sizeof(int64_t) + sizeof(uint32_t);
+  const size_t n_bytes = (r->n_places + 1) * each;
+  ranked *order = api->memory_alloc(r->backend.ctx, n_bytes);
 
   if (!order)
     return RUSH_ENOMEM;
+  int64_t *at = (int64_t *)(order + r->n_places + 1);
+  uint32_t *placed = (uint32_t *)(at + r->n_places + 1);
   for (uint32_t i = 0; i < r->n_places; i++)
-    order[i] = (by_first){r->places[i].first, i};
-  qsort(order, r->n_places, sizeof *order, compare_first);
-  for (uint32_t i = 0; i < r->n_places; i++)
-    set_offset(r, order[i].place, (uint32_t *)(order + r->n_places), &n_living);
+    order[i] = (ranked){r->places[i].first, i};
+  r->n_floats = set_in_order(r, order, placed, true);
+  for (uint32_t i = 0; i < r->n_places; i++) {
+    at[i] = r->places[i].at;
+    order[i] = (ranked){-floats_of(&r->places[i]), i};
+  }
+  const int64_t by_size =
+    r->n_places <= MOST_BY_SIZE ? set_in_order(r, order, placed, false) : r->n_floats;
+  for (uint32_t i = 0; i < r->n_places && by_size >= r->n_floats; i++)
+    r->places[i].at = at[i];
+  r->n_floats = i64_min(r->n_floats, by_size);
   api->memory_free(r->backend.ctx, order, n_bytes);
   return RUSH_OK;
 }

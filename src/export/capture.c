@@ -558,10 +558,18 @@ static void add_outputs(capture *c, exported_call_entry *root, rush_value result
 
 /* -- Numbers that nothing uses ---------------------------------------------------------------- */
 
-static void drop_use(void *unused, fx_node *n)
+typedef struct dropping {
+  const fx_node **by; /* by the index of a node: the last user of it that was dropped */
+  const fx_node *user;
+} dropping;
+
+static void drop_use(void *arg, fx_node *n)
 {
-  (void)unused;
-  n->n_users -= n->n_users != 0;
+  dropping *d = arg;
+
+  if (d->by[n->index] != d->user) /* users are counted, not uses */
+    n->n_users -= n->n_users != 0;
+  d->by[n->index] = d->user;
 }
 
 /* Remove nodes that compute numbers from sizes and that nothing uses, as torch.export does; others
@@ -572,6 +580,7 @@ static void drop_numbers(capture *c, fx_graph *g)
 
   session_enter(c->s);
   fx_graph_count_users(c->s, g);
+  dropping d = {.by = session_array(c->s, const fx_node *, (size_t)g->n_nodes + 1)};
   for (fx_node *n = g->last; n; n = before) {
     const bool is_number = n->val && (n->val->kind == FX_VAL_INT || n->val->kind == FX_VAL_FLOAT ||
                                       n->val->kind == FX_VAL_BOOL);
@@ -579,7 +588,8 @@ static void drop_numbers(capture *c, fx_graph *g)
     if (n->op != FX_CALL_FUNCTION || !is_number || n->n_users ||
         strcmp(n->target, "torch.ops.aten.item.default") == 0)
       continue;
-    fx_node_inputs(c->s, n, drop_use, NULL);
+    d.user = n;
+    fx_node_inputs(c->s, n, drop_use, &d);
     fx_node_unlink(n);
   }
   for (uint32_t i = 0; i < g->n_subgraphs; i++)
@@ -764,18 +774,16 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   session_table_init(s, &c->by_name);
   session_table_init(s, &c->by_dim);
   session_table_init(s, &c->hinted);
+  session_table_init(s, &c->ranged);
   session_table_init(s, &c->storages);
   session_table_init(s, &c->attributes);
   c->number_nodes = session_new(s, table);
   session_table_init(s, c->number_nodes);
+  c->first_sizes = session_new(s, table);
+  session_table_init(s, c->first_sizes);
   for (size_t i = 0; options && options->structure && i < options->structure->n_classes; i++)
     session_table_put(s, &c->classes, str_of(options->structure->classes[2 * i]),
                       (void *)(uintptr_t)options->structure->classes[2 * i + 1]);
-  for (uint32_t i = 0; options && options->structure && i < options->n_dims; i++)
-    if (options->dims[i].dim >= 0) { /* in PyTorch a node that nothing uses has that name */
-      (void)fx_names_make(s, &c->g->names, STR("sym_size_int"));
-      break;
-    }
   return c;
 }
 
@@ -801,6 +809,11 @@ exported_program *capture_function(session *s, function *f, const rush_value *ar
   s->cx->grad_mode = grad_mode;
   add_outputs(c, &root, result);
   drop_unused_constants(c);
+  if (capture_is_live(c)) {
+    drop_numbers(c, c->p->graph);
+    capture_finish_values(c);
+    capture_place_checks(c);
+  }
   capture_wrap_regions(c);
   drop_numbers(c, c->p->graph);
   capture_finish_numbers(c);

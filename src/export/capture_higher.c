@@ -345,12 +345,18 @@ static void higher_scan(capture *c, const ir_node *n, const rush_value *in, rush
   capture_branch *b = capture_branch_open(c);
   fx_arg args[4];
 
-  for (uint32_t i = 0; i < n_all; i++)
-    capture_bind_parameter(c, b, in[2 + n_all + i], session_printf(c->s, "arg%u_1", i));
+  for (uint32_t i = 0; i < n_all; i++) {
+    const fx_arg a = capture_arg(c, in[2 + i], NULL);
+    capture_bind_parameter(c, b, in[2 + n_all + i],
+                           is_map && a.kind == FX_NODE ? a.as.node->name
+                                                       : session_printf(c->s, "arg%u_1", i));
+  }
   rows r = {.of = call_inside(c, b, in[0], false), .carried = {in + 2, n_carried}};
   if (r.of.n != n->n_outputs || n_carried >= n_all)
     capture_fail(c, "a scan returns %u values of %u", r.of.n, n->n_outputs);
   r.n = capture_tensor_of(c, in[2 + n_carried].as.tensor)->facts.sizes[0];
+  if (!is_map) /* its function returns a list */
+    ((fx_arg *)(uintptr_t)b->g->last->args)->kind = FX_LIST;
   const fx_arg *all = nodes_of(c, in + 2, n_all);
   uint32_t at = 1;
   if (!is_map)
@@ -460,6 +466,10 @@ void capture_higher(capture *c, const ir_node *n, const rush_value *in, rush_val
     out[0] = capture_wrapped_number(c, in[0]);
   else if (strcmp(name, "assertion") == 0)
     capture_assert(c, in[0], in[1]);
+  else if (strcmp(name, "decided") == 0)
+    capture_decided(c, in[0], in[1]);
+  else if (strcmp(name, "constrain") == 0)
+    capture_constrain(c, in[0], in[1], in[2]);
   else if (strcmp(name, "expect") == 0)
     expect(c, in[0]);
   else if (strcmp(name, "size_of_data") == 0)

@@ -13,7 +13,9 @@
  *   capture_record.c  operators that become nodes
  *   capture_value.c   lists, tuples, dicts and texts as a whole
  *   capture_number.c  symbolic ints: arithmetic, nodes, what the program says of them
+ *   capture_range.c   ranges of symbols and sizes
  *   capture_scalar.c  symbolic floats and bools, and assertions
+ *   capture_assert.c  where the nodes of sizes and assertions of live torch code come
  *
  * Values of the captured function are rush_values.  A tensor is represented by its *identity*: a
  * parameter by itself, anything else by a tensor of no size, which nothing reads; what it stands
@@ -39,6 +41,8 @@ struct capture_tensor {
   bool is_known;        /* a constant of the code: its data may be read */
   rush_tensor *constant; /* whose data these are, while no node has needed it; or NULL */
   bool is_fresh;        /* the code makes it anew with each call: a copy of the constant */
+  rush_value read;       /* the number that it was read as, while its node was read_at */
+  const fx_node *read_at; /* or NULL */
   bool was_read, was_written; /* its data decided something; a node wrote to it */
   bool shares_memory;   /* with a constant that would not see what nodes write to this one */
   bool shares_node;     /* another tensor has the same node */
@@ -67,7 +71,7 @@ typedef struct capture_number {
   fx_val_kind kind;       /* FX_VAL_INT, FX_VAL_FLOAT, FX_VAL_BOOL */
   symint i;               /* FX_VAL_INT */
   const expression *expr; /* the others */
-  fx_node *node;          /* the others: that has it; NULL: a relation that no node needed yet */
+  fx_node *node;          /* that has it; NULL: an int or a relation that no node needed yet */
   uint32_t relation;      /* of two ints: OPN_LT; 0: it is none */
   symint a, b;            /* its sides */
   const rush_value *parts; /* of a bool that `joins` others: two, of "not" one; or NULL */
@@ -80,7 +84,22 @@ typedef struct capture_number {
 typedef struct capture_pending {
   fx_number *to;
   symint value;
+  bool is_shown;               /* a number of a node: it is an expression, also if it is known */
+  const capture_number *state; /* a bool, whose parts may be known then; NULL: it is `value` */
 } capture_pending;
+
+/* A condition that the program is to check where all its symbols are known (capture_assert.c). */
+typedef struct capture_deferred {
+  const expression *condition;
+  const char *symbol; /* behind which it is checked; NULL: behind the inputs */
+  bool is_placed;
+} capture_deferred;
+
+/* The first tensor of a live capture that has a size. */
+typedef struct capture_size {
+  fx_node *tensor;
+  int dim;
+} capture_size;
 
 /* A symbol: the size of an input, or a number that depends on data. */
 typedef struct capture_symbol {
@@ -90,7 +109,6 @@ typedef struct capture_symbol {
   const char *text;       /* in guards: "L['x'].size()[0]"; NULL: none */
   int at;                 /* the dimension; -1: the number itself */
   const expression *expr;
-  const fx_node *hoisted; /* the node of the size, behind the placeholders; or NULL */
 } capture_symbol;
 
 typedef struct capture_module { /* a module of the program whose calls are being captured */
@@ -144,10 +162,14 @@ typedef struct capture {
   table storages;       /* memory of a tensor of the module -> capture_tensor: the first with it */
   table *number_nodes;  /* of g: normal form -> the node that computes it */
   table *state;         /* name -> rush_tensor */
+  table *first_sizes;   /* of g: normal form that is no symbol -> capture_size */
   capture_pending *pending;
+  capture_deferred *deferred;
   capture_symbol *symbols;
   table by_atom, by_name, by_dim; /* index + 1 of the first symbol with each */
   table hinted;         /* sizes that are equal to one that a hint describes */
+  table ranged;         /* texts of the first n_ranged ranges of p */
+  uint32_t n_ranged;
   const expression **conditions; /* guards that are no conditions on ints: n_conditions */
   program_input *inputs;
   capture_written *written;
@@ -156,7 +178,8 @@ typedef struct capture {
   rush_value *leaves;       /* of the arguments, as the captured code sees them */
   program_output *outputs;
   fx_arg *returned;         /* of the outputs */
-  uint32_t n_conditions, cap_conditions, n_pending, cap_pending, n_symbols, cap_symbols, n_inputs,
+  uint32_t n_conditions, cap_conditions, n_pending, cap_pending, n_deferred,
+    cap_deferred, n_symbols, cap_symbols, n_inputs,
     cap_inputs, n_written, cap_written, n_constants, n_leaves, cap_leaves, n_outputs, cap_outputs;
   const fx_node *origin;  /* decomposing: the node that new ones come from */
   bool decomposes;        /* operators of decomposed.def are evaluated */
@@ -356,6 +379,8 @@ const expression *capture_relation_tree(capture *c, const capture_number *n);
 const expression *capture_expression(capture *c, symint e);
 /* Return a number that a node has and that depends on data. */
 rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n);
+/* Return an int that another node has, too. */
+rush_value capture_number_again(capture *c, const capture_number *like, fx_node *n);
 /* Return a float or bool that a node has and that depends on data. */
 rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n);
 /* Return an int that a node computes by what the algebra of ints does not have: `like` has its
@@ -366,6 +391,12 @@ rush_value capture_fix_number(capture *c, rush_value v);
 /* Return a number as some number of its kind that it may be (what it is now, if that is known),
  * without a guard; other values as they are. */
 rush_value capture_plain_number(rush_value v);
+/* Note that a node has a tensor of these sizes. */
+void capture_note_sizes(capture *c, fx_node *n, const symshape_facts *f);
+/* Describe the node of a relation. */
+void capture_describe_relation(capture *c, fx_node *node, const capture_number *n);
+/* Describe a bool of a node of live code when all that it is made of is known. */
+void capture_describe_bool(capture *c, fx_number *to, const capture_number *n);
 /* Make the node of a tensor's number of elements, e, if no node has that number. */
 void capture_count(capture *c, rush_value tensor, symint e);
 /* Return the node that computes a number, or the number, as an argument. */
@@ -387,21 +418,22 @@ capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim,
 capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a); /* or NULL */
 /* Return the first symbol with a key of a table `by_...`; or NULL. */
 capture_symbol *capture_symbol_by(const capture *c, const table *by, str key);
-/* Return the number that a symbol of an expression is (an expression_naming; arg: the capture). */
-symint capture_symint_named(void *arg, const expression *symbol);
 /* Add a symbol that prints as `expr`; let one print in another way. */
 void capture_symbol_as(capture *c, symint e, const expression *expr);
 void capture_symbol_rename(capture *c, capture_symbol *y, const expression *e);
-/* Add the symbol's range to the program, which has room for it. */
-void capture_add_range(capture *c, const capture_symbol *y);
-/* When all guards are known: describe floats and bools of the graph's nodes, and of the graphs in
- * it, without numbers of data that follow from others by guards. torch.export.load does not open a
- * program where such a number is in an expression, since no node has it any more. */
-void capture_settle_scalars(capture *c, const fx_graph *g);
 /* Fill in all numbers of nodes. */
 void capture_finish_values(capture *c);
 /* Fill in all numbers, the ranges and the guards of the program. */
 void capture_finish_numbers(capture *c);
+
+/* -- capture_range.c --------------------------------------------------------------------------- */
+
+/* Add the symbol's range to the program, which has room for it. */
+void capture_add_range(capture *c, const capture_symbol *y);
+/* Return the range that all conditions leave of a symbol. */
+void capture_range_of(capture *c, const capture_symbol *y, int64_t *lo, int64_t *hi);
+/* Write the ranges of symbols and of the sizes that are made of them. */
+void capture_finish_ranges(capture *c);
 
 /* -- capture_scalar.c -------------------------------------------------------------------------- */
 
@@ -412,6 +444,12 @@ bool capture_scalar(capture *c, const op *o, const rush_value *args, rush_value 
 uint32_t capture_opposite(uint32_t relation);
 /* Return the opposite of a symbolic bool, of a relation as one. */
 rush_value capture_not(capture *c, rush_value v);
+/* Return the tree of a bool. */
+const expression *capture_bool_tree(capture *c, const capture_number *n);
+/* Let a number be between two others: checked with its range, if it depends on data. */
+void capture_constrain(capture *c, rush_value v, rush_value least, rush_value most);
+/* Assert that a number that the code took as it is, in live code, is `number`. */
+void capture_decided(capture *c, rush_value v, rush_value number);
 /* Let the program check a symbolic condition when it runs; from here on it holds. */
 void capture_check(capture *c, rush_value condition);
 /* Let the program check the bounds of an int that depends on data. */
@@ -419,6 +457,24 @@ void capture_check_range(capture *c, symint e);
 /* Assert a condition.  Without a text it is what the code decided by, and must be known or have a
  * hint; with one, the program checks it when it runs. */
 void capture_assert(capture *c, rush_value condition, rush_value text);
+
+/* -- capture_assert.c -------------------------------------------------------------------------- */
+
+/* True for a capture of live torch code: its nodes have the names and the order of torch.export. */
+static inline bool capture_is_live(const capture *c)
+{
+  return c->options->structure && !c->decomposes;
+}
+/* Let the program check a condition behind the node of the last of its symbols that depend on
+ * data. */
+void capture_defer(capture *c, const expression *condition);
+/* Return the tree of what a condition is after all that was decided: true and false are known. */
+const expression *capture_present(capture *c, const expression *e);
+/* Return a bool as torch keeps a condition: a <= b or a < b without common terms. */
+const expression *capture_canonical(capture *c, const capture_number *n);
+/* Put the sizes of inputs and the checks where torch.export has them, and make equal numbers one
+ * node. */
+void capture_place_checks(capture *c);
 
 /* -- decompose.c ------------------------------------------------------------------------------- */
 

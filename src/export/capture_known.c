@@ -317,11 +317,18 @@ static rush_value read_value(capture *c, const op *o, rush_value x)
   const fx_arg arg = capture_arg(c, x, NULL);
   fx_node *n = capture_node(c, c->decomposes ? "torch.ops.aten._local_scalar_dense.default"
                                              : "torch.ops.aten.item.default", &arg, 1);
-  return capture_fresh(c,
-                       dtype == RUSH_BOOL        ? FX_VAL_BOOL
-                       : dtype_is_float(dtype) ? FX_VAL_FLOAT
-                                               : FX_VAL_INT,
-                       n);
+  capture_tensor *t = capture_tensor_of(c, x.as.tensor);
+  const capture_number *read =
+    t->read_at == arg.as.node && capture_is_live(c) ? capture_number_of(t->read) : NULL;
+  if (read && read->kind == FX_VAL_INT && !c->branch) /* the same number again: it has its symbol */
+    return capture_number_again(c, read, n);
+  t->read = capture_fresh(c,
+                          dtype == RUSH_BOOL        ? FX_VAL_BOOL
+                          : dtype_is_float(dtype) ? FX_VAL_FLOAT
+                                                  : FX_VAL_INT,
+                          n);
+  t->read_at = arg.as.node;
+  return t->read;
 }
 
 static bool are_known(capture *c, const rush_value *args, uint32_t n)

@@ -54,7 +54,7 @@ static symint side(capture *c, symint e) { return sym_simplify(c->env, e); }
 
 sym_cond capture_condition(capture *c, const capture_number *n)
 {
-  const symint a = side(c, n->a), b = side(c, n->b);
+  const symint a = sym_simplify_all(c->env, n->a), b = sym_simplify_all(c->env, n->b);
   sym_env *env = c->env;
 
   switch (n->relation) {
@@ -83,7 +83,7 @@ bool capture_can_decide(capture *c, const capture_number *n)
   return sym_known(c->env, cond) >= 0 || sym_hint(cond.e, &ignored);
 }
 
-symint capture_symint_named(void *arg, const expression *symbol)
+static symint symbol_by_name(void *arg, const expression *symbol)
 {
   const capture *c = arg;
 
@@ -98,7 +98,7 @@ symint capture_int_of(capture *c, const expression *e)
                          expression_is_integer(e->args[1]) && e->args[1]->p == 1;
 
   return is_itself || e->kind == EXPRESSION_TO_FLOAT
-           ? expression_to_symint(c->env, e->args[0], capture_symint_named, c)
+           ? expression_to_symint(c->env, e->args[0], symbol_by_name, c)
            : NULL;
 }
 
@@ -263,13 +263,13 @@ capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a)
   return capture_symbol_by(c, &c->by_atom, address_key(a));
 }
 
-/* Make a symbol for a float that depends on data; it has no range. */
-static const expression *fresh_float(capture *c)
+/* Make a symbol for a float that depends on data and that a node has; it has no range. */
+static const expression *fresh_float(capture *c, fx_node *n)
 {
   const char *name = session_printf(c->s, "zuf%u", c->n_floats++);
-
   const expression *e = expression_symbol(c->s, c->mem, str_of(name), STR(""));
-  append_symbol(c, (capture_symbol){.expr = e});
+
+  append_symbol(c, (capture_symbol){.source = n, .at = -1, .expr = e});
   return e;
 }
 
@@ -278,16 +278,40 @@ rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression
   return capture_number_new(c, &(capture_number){.kind = kind, .expr = e, .node = n});
 }
 
-rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
+static fx_number *number_of_node(capture *c, fx_node *n, fx_val_kind kind)
 {
   fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
   fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
-  capture_number made = {.kind = kind, .node = n};
 
+  *number = (fx_number){NULL};
   *v = (fx_val){.kind = kind, .as.number = number};
   n->val = v;
+  return number;
+}
+
+static void describe_later(capture *c, capture_pending p)
+{
+  GROW(c->s, c->pending, c->n_pending, c->cap_pending, 256);
+  c->pending[c->n_pending++] = p;
+}
+
+static void describe_node(capture *c, fx_node *n, symint e)
+{
+  fx_number *number = number_of_node(c, n, FX_VAL_INT);
+
+  if (capture_is_live(c))
+    describe_later(c, (capture_pending){.to = number, .value = e, .is_shown = true});
+  else
+    capture_describe(c, number, e);
+}
+
+rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
+{
+  fx_number *number = number_of_node(c, n, kind);
+  capture_number made = {.kind = kind, .node = n};
+
   if (kind == FX_VAL_FLOAT) {
-    made.expr = number->expr = fresh_float(c);
+    made.expr = number->expr = fresh_float(c, n);
     return capture_number_new(c, &made);
   }
   const bool is_bool = kind == FX_VAL_BOOL; /* the number 1 is true */
@@ -299,9 +323,15 @@ rush_value capture_fresh(capture *c, fx_val_kind kind, fx_node *n)
     return capture_number_new(c, &made);
   }
   made.i = i;
-  capture_describe(c, number, i);
+  describe_node(c, n, i);
   session_table_put(c->s, c->number_nodes, address_key(i), n);
   return capture_number_new(c, &made);
+}
+
+rush_value capture_number_again(capture *c, const capture_number *like, fx_node *n)
+{
+  describe_node(c, n, like->i);
+  return capture_number_new(c, &(capture_number){.kind = FX_VAL_INT, .i = like->i, .node = n});
 }
 
 /* -- Nodes that compute numbers ---------------------------------------------------------------- */
@@ -311,16 +341,6 @@ static fx_node *node_of(capture *c, symint e);
 static fx_arg number_or_node(capture *c, symint e)
 {
   return sym_is_const(e) ? fx_arg_int(e->k) : fx_arg_node(node_of(c, e));
-}
-
-static void describe_node(capture *c, fx_node *n, symint e)
-{
-  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
-  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
-
-  *v = (fx_val){.kind = FX_VAL_INT, .as.number = number};
-  n->val = v;
-  capture_describe(c, number, e);
 }
 
 /* Return the node of n, where `size` is the node of factor*n + offset. */
@@ -343,22 +363,6 @@ static fx_node *root_node(capture *c, const capture_symbol *y, fx_node *size)
   return n;
 }
 
-/* Put the size of an input behind the placeholders, as PyTorch has it, in the order of symbols. */
-static void put_first(capture *c, fx_node *n, uint32_t symbol)
-{
-  fx_node *at = c->g->first;
-
-  while (at && (at->op == FX_PLACEHOLDER || at->op == FX_GET_ATTR))
-    at = at->next;
-  for (uint32_t i = 0; i < c->n_symbols && i < symbol && at; i++)
-    if (at != n && at->op == FX_CALL_FUNCTION && c->symbols[i].hoisted == at)
-      at = at->next;
-  c->symbols[symbol].hoisted = n;
-  n->metadata = STR("{}"); /* it has no place in the author's code */
-  if (at && at != n)
-    fx_node_move_before(n, at);
-}
-
 /* Return the node of a symbol: the size of a tensor, or the number that an input is. */
 static fx_node *symbol_node(capture *c, const sym_atom *a)
 {
@@ -372,8 +376,6 @@ static fx_node *symbol_node(capture *c, const sym_atom *a)
     return capture_use(c, y->source);
   const fx_arg args[] = {fx_arg_node(capture_use(c, y->source)), fx_arg_int(y->at)};
   fx_node *n = capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
-  if (a->backed && c->g == c->p->graph && c->options->structure && !c->decomposes)
-    put_first(c, n, (uint32_t)(y - c->symbols));
   return y->dim && y->dim->factor ? root_node(c, y, n) : n;
 }
 
@@ -427,7 +429,13 @@ static fx_node *compute(capture *c, symint e)
 {
   sym_env *env = c->env;
   const capture_symbol *derived = derived_size(c, e);
+  const capture_size *first =
+    c->g == c->p->graph ? table_get(c->first_sizes, address_key(e)) : NULL;
 
+  if (first) {
+    const fx_arg args[] = {fx_arg_node(first->tensor), fx_arg_int(first->dim)};
+    return capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
+  }
   if (derived) {
     const fx_arg args[] = {fx_arg_node(capture_use(c, derived->source)), fx_arg_int(derived->at)};
     return capture_node(c, "torch.ops.aten.sym_size.int", args, 2);
@@ -487,6 +495,23 @@ static fx_node *node_of(capture *c, symint e)
   return n;
 }
 
+void capture_note_sizes(capture *c, fx_node *n, const symshape_facts *f)
+{
+  if (!n || !capture_is_live(c) || n->graph != c->p->graph)
+    return;
+  for (int i = 0; i < f->n_dims; i++) {
+    const symint e = f->sizes[i];
+    const bool is_symbol = e->n_terms == 1 && e->k == 0 && e->terms[0].coef == 1 &&
+                           e->terms[0].degree == 1 &&
+                           e->terms[0].atoms[0]->kind == SYM_SYMBOL;
+    if (sym_is_const(e) || is_symbol || table_get(c->first_sizes, address_key(e)))
+      continue;
+    capture_size *size = session_new(c->s, capture_size);
+    *size = (capture_size){n, i};
+    session_table_put(c->s, c->first_sizes, address_key(e), size);
+  }
+}
+
 void capture_count(capture *c, rush_value tensor, symint e)
 {
   const fx_arg arg = capture_arg(c, tensor, NULL);
@@ -518,30 +543,56 @@ const expression *capture_relation_tree(capture *c, const capture_number *n)
   return expression_call(c->s, c->mem, relations[i].kind, 2, sides);
 }
 
-/* Make the node of a relation in the graph being captured. */
-static fx_node *relation_node(capture *c, const capture_number *n)
+/* Return a number, known or symbolic, as an argument. */
+static fx_arg number_or_value(capture *c, rush_value v)
 {
-  const fx_arg args[] = {number_or_node(c, side(c, n->a)), number_or_node(c, side(c, n->b))};
-  fx_number *number = session_alloc_in(c->s, c->mem, sizeof *number);
-  fx_val *v = session_alloc_in(c->s, c->mem, sizeof *v);
-  int64_t a, b;
+  return capture_number_of(v) ? capture_number_arg(c, v) : fx_arg_int(v.as.i);
+}
+
+static bool relation_holds(uint32_t relation, int64_t a, int64_t b)
+{
+  return relation == OPN_EQ   ? a == b
+         : relation == OPN_NE ? a != b
+         : relation == OPN_LT ? a < b
+         : relation == OPN_LE ? a <= b
+         : relation == OPN_GT ? a > b
+                              : a >= b;
+}
+
+/* Make the node of a relation in the graph being captured; `sides`: its numbers, or NULL. */
+static fx_node *relation_node(capture *c, const capture_number *n, const rush_value *sides)
+{
+  const fx_arg args[] = {
+    sides ? number_or_value(c, sides[0]) : number_or_node(c, side(c, n->a)),
+    sides ? number_or_value(c, sides[1]) : number_or_node(c, side(c, n->b))};
   size_t i = 0;
 
   while (relations[i].name != n->relation)
     i++;
   fx_node *made = capture_node(c, relations[i].target, args, 2);
+  capture_describe_relation(c, made, n);
+  return made;
+}
+
+void capture_describe_relation(capture *c, fx_node *node, const capture_number *n)
+{
+  fx_number *number = number_of_node(c, node, FX_VAL_BOOL);
+  int64_t a, b;
+
   *number = (fx_number){.expr = capture_relation_tree(c, n),
                         .has_value = sym_hint(n->a, &a) && sym_hint(n->b, &b)};
   if (number->has_value)
-    number->value.b = n->relation == OPN_EQ   ? a == b
-                      : n->relation == OPN_NE ? a != b
-                      : n->relation == OPN_LT ? a < b
-                      : n->relation == OPN_LE ? a <= b
-                      : n->relation == OPN_GT ? a > b
-                                              : a >= b;
-  *v = (fx_val){.kind = FX_VAL_BOOL, .as.number = number};
-  made->val = v;
-  return made;
+    number->value.b = relation_holds(n->relation, a, b);
+  capture_describe_bool(c, number, n);
+}
+
+void capture_describe_bool(capture *c, fx_number *to, const capture_number *n)
+{
+  if (capture_is_live(c)) {
+    capture_number *copy = session_new(c->s, capture_number);
+    *copy = *n;
+    describe_later(c, (capture_pending){.to = to, .state = copy});
+  }
 }
 
 /* Make the node of a == b, of sizes that a guard says are equal: they are not simplified. */
@@ -559,6 +610,29 @@ static fx_node *equality_node(capture *c, symint a, symint b)
   return made;
 }
 
+/* Let the program check what an operator found to hold of numbers that depend on data. */
+static void defer_guard(capture *c, sym_cond cond)
+{
+  const symint zero = sym_const(c->env, 0);
+  const sym_term *t = cond.e->terms;
+  const bool is_mod = cond.rel == SYM_EQ && cond.e->k == 0 && cond.e->n_terms == 1 &&
+                      t->degree == 1 && t->coef == 1 && t->atoms[0]->kind == SYM_MOD;
+  const uint32_t relation = cond.rel == SYM_EQ ? OPN_EQ : OPN_GE;
+
+  capture_defer(c, capture_canonical(
+                     c, &(capture_number){.relation = relation, .a = cond.e, .b = zero}));
+  if (!is_mod)
+    return;
+  /* a = b*(a//b), which the algebra finds to be so from here on */
+  const expression *const sides[] = {capture_expression(c, t->atoms[0]->a),
+                                     capture_expression(c, t->atoms[0]->b)};
+  const expression *const factors[] = {
+    sides[1], expression_call(c->s, c->mem, EXPRESSION_FLOOR_DIV, 2, sides)};
+  const expression *const both[] = {sides[0],
+                                    expression_call(c->s, c->mem, EXPRESSION_MUL, 2, factors)};
+  capture_defer(c, expression_call(c->s, c->mem, EXPRESSION_EQ, 2, both));
+}
+
 void capture_check_equalities(capture *c, uint32_t first)
 {
   sym_env *env = c->env;
@@ -567,7 +641,12 @@ void capture_check_equalities(capture *c, uint32_t first)
   for (uint32_t i = first; i < env->n_guards; i++) {
     const symint e = env->guards[i].e;
     symint a = sym_const(env, e->k > 0 ? e->k : 0), b = sym_const(env, e->k < 0 ? -e->k : 0);
-    if (env->guards[i].rel != SYM_EQ || sym_hint(e, &ignored))
+    const bool is_deferred = capture_is_live(c) && !c->branch && !c->is_scratch;
+    if (sym_hint(e, &ignored) || env->guards[i].rel == SYM_NE)
+      continue;
+    if (is_deferred)
+      defer_guard(c, env->guards[i]);
+    if (is_deferred || env->guards[i].rel != SYM_EQ)
       continue;
     for (uint32_t t = 0; t < e->n_terms; t++) {
       const int64_t coef = e->terms[t].coef;
@@ -584,63 +663,124 @@ fx_arg capture_number_arg(capture *c, rush_value v)
 {
   const capture_number *n = capture_number_of(v);
 
-  if (n->kind == FX_VAL_INT)
-    return number_or_node(c, sym_simplify(c->env, n->i));
-  return fx_arg_node(n->relation ? relation_node(c, n) : capture_use(c, n->node));
+  if (n->node)
+    return fx_arg_node(capture_use(c, n->node));
+  return n->kind == FX_VAL_INT ? number_or_node(c, sym_simplify(c->env, n->i))
+                               : fx_arg_node(relation_node(c, n, NULL));
 }
 
 /* -- Arithmetic -------------------------------------------------------------------------------- */
 
-/* Compare: known, if the ranges decide it. */
-static bool compare(capture *c, uint32_t name, symint a, symint b, rush_value *result)
+static const struct {
+  uint32_t name;
+  const char *target;
+} int_ops[] = {{OPN_ADD, "_operator.add"},        {OPN_SUB, "_operator.sub"},
+               {OPN_MUL, "_operator.mul"},        {OPN_FLOORDIV, "_operator.floordiv"},
+               {OPN_REMAINDER, "_operator.mod"},  {OPN_PRIM__MIN, "torch.sym_min"},
+               {OPN_PRIM__MAX, "torch.sym_max"},  {OPN_NEG, "_operator.neg"},
+               {OPN_POW, "_operator.pow"}};
+
+/* True if an operation gets its node when it runs: in live code, whose names torch.export counts.
+ * In a branch only if the branch has the numbers: it is not to be given one that nothing uses. */
+static bool has_node_now(capture *c, const rush_value *args, uint32_t n)
 {
-  const capture_number n = {.kind = FX_VAL_BOOL, .relation = name, .a = a, .b = b};
+  bool is_here = capture_is_live(c) && !c->is_scratch;
+
+  for (uint32_t i = 0; i < n && is_here && c->branch; i++) {
+    const capture_number *x = capture_number_of(args[i]);
+    const symint e = x ? sym_simplify(c->env, x->i) : NULL;
+    is_here = !x || (x->node ? x->node->graph == c->g
+                             : sym_is_const(e) || table_get(c->number_nodes, address_key(e)));
+  }
+  return is_here;
+}
+
+/* Return e, the result of an operation on numbers. */
+static rush_value computed(capture *c, uint32_t name, symint e, const rush_value *args, uint32_t n)
+{
+  fx_arg nodes[2];
+  size_t at = 0;
+
+  if (!has_node_now(c, args, n))
+    return capture_int(c, e);
+  while (int_ops[at].name != name)
+    at++;
+  for (uint32_t i = 0; i < n; i++)
+    nodes[i] = number_or_value(c, args[i]);
+  fx_node *node = capture_node(c, int_ops[at].target, nodes, n);
+  describe_node(c, node, e);
+  return capture_number_new(c, &(capture_number){.kind = FX_VAL_INT, .i = e, .node = node});
+}
+
+/* Compare: known, if the ranges decide it. */
+static bool compare(capture *c, uint32_t name, const rush_value *args, rush_value *result)
+{
+  capture_number n = {.kind = FX_VAL_BOOL,
+                      .relation = name,
+                      .a = capture_symint(args[0], c->env),
+                      .b = capture_symint(args[1], c->env)};
 
   if (name != OPN_EQ && name != OPN_NE && name != OPN_LT && name != OPN_LE && name != OPN_GT &&
       name != OPN_GE)
     return false;
   const int known = sym_known(c->env, capture_condition(c, &n));
+  if (has_node_now(c, args, 2))
+    n.node = relation_node(c, &n, args);
   *result = known >= 0 ? value_bool(known) : capture_number_new(c, &n);
   return true;
 }
 
-static bool combine(capture *c, uint32_t name, symint a, symint b, rush_value *result)
+/* Multiply as often as a constant says; NULL: it does not. */
+static symint power(sym_env *env, symint a, symint b)
 {
-  sym_env *env = c->env;
-  symint e;
+  symint e = sym_const(env, 1);
 
+  if (!sym_is_const(b) || b->k < 0 || b->k > SYM_MOST_DEGREE)
+    return NULL;
+  for (int64_t i = 0; i < b->k; i++)
+    e = sym_mul(env, e, a);
+  return e;
+}
+
+static symint combined(sym_env *env, uint32_t name, symint a, symint b)
+{
   switch (name) {
   case OPN_ADD:
-    e = sym_add(env, a, b);
-    break;
+    return sym_add(env, a, b);
   case OPN_SUB:
-    e = sym_sub(env, a, b);
-    break;
+    return sym_sub(env, a, b);
   case OPN_MUL:
-    e = sym_mul(env, a, b);
-    break;
+    return sym_mul(env, a, b);
   case OPN_FLOORDIV:
-    e = sym_floordiv(env, a, b);
-    break;
+    return sym_floordiv(env, a, b);
   case OPN_REMAINDER:
-    e = sym_mod(env, a, b);
-    break;
+    return sym_mod(env, a, b);
   case OPN_PRIM__MIN:
-    e = sym_min(env, a, b);
-    break;
+    return sym_min(env, a, b);
   case OPN_PRIM__MAX:
-    e = sym_max(env, a, b);
-    break;
+    return sym_max(env, a, b);
+  case OPN_POW:
+    return power(env, a, b);
   default:
-    return compare(c, name, a, b, result);
+    return NULL;
   }
-  *result = capture_int(c, e);
-  return true;
 }
+
+static bool is_one(rush_value v) { return v.tag == RUSH_TAG_INT && v.as.i == 1; }
 
 bool capture_on_ints(capture *c, uint32_t name, rush_value a, rush_value b, rush_value *result)
 {
-  return combine(c, name, capture_symint(a, c->env), capture_symint(b, c->env), result);
+  const rush_value args[] = {a, b};
+
+  if (name == OPN_MUL && (is_one(a) || is_one(b))) {
+    *result = is_one(b) ? a : b;
+    return true;
+  }
+  const symint e = combined(c->env, name, capture_symint(a, c->env), capture_symint(b, c->env));
+  if (!e)
+    return compare(c, name, args, result);
+  *result = computed(c, name, e, args, 2);
+  return true;
 }
 
 static bool is_int_list(rush_value v)
@@ -682,7 +822,8 @@ bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_va
     return false;
   switch (o->name_key) {
   case OPN_NEG:
-    *result = capture_int(c, sym_sub(env, sym_const(env, 0), capture_symint(args[0], env)));
+    *result = computed(c, OPN_NEG, sym_sub(env, sym_const(env, 0), capture_symint(args[0], env)),
+                       args, 1);
     return true;
   case OPN_INT:
   case OPN_INTIMPLICIT:
@@ -690,7 +831,7 @@ bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_va
     *result = args[0];
     return true;
   case OPN_BOOL:
-    return compare(c, OPN_NE, capture_symint(args[0], env), sym_const(env, 0), result);
+    return compare(c, OPN_NE, (rush_value[]){args[0], value_int(0)}, result);
   default:
     return false;
   }
@@ -700,12 +841,10 @@ bool capture_arithmetic(capture *c, const op *o, const rush_value *args, rush_va
 
 void capture_describe(capture *c, fx_number *to, symint value)
 {
-  if (sym_is_const(value)) {
+  if (sym_is_const(value))
     *to = (fx_number){.has_value = true, .value.i = value->k};
-    return;
-  }
-  GROW(c->s, c->pending, c->n_pending, c->cap_pending, 256);
-  c->pending[c->n_pending++] = (capture_pending){to, value};
+  else
+    describe_later(c, (capture_pending){.to = to, .value = value});
 }
 
 const expression *capture_symbol_tree(void *arg, const sym_atom *a)
@@ -723,106 +862,36 @@ const expression *capture_expression(capture *c, symint e)
   return expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
 }
 
-/* True if a size that a hint describes is always equal to this one, by a guard. */
-static bool is_size_of_hint(capture *c, const capture_symbol *y)
+/* Write what a number of the program is. */
+static void finish_value(capture *c, const capture_pending *p)
 {
-  return table_get(&c->hinted, address_key(sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom)));
-}
+  fx_number *to = p->to;
+  int64_t hint;
 
-/* Note the sizes that hints describe, by what they are equal to. */
-static void note_hinted(capture *c)
-{
-  for (uint32_t i = 0; i < c->n_symbols; i++) {
-    const capture_symbol *y = &c->symbols[i];
-    const symint is = y->dim && capture_is_hint(c, y->dim) ? y->atom->is : NULL;
-    if (is && is->n_terms == 1 && is->k == 0 && is->terms[0].degree == 1)
-      session_table_put(c->s, &c->hinted, address_key(sym_simplify(c->env, is)), c);
+  if (p->state) {
+    to->expr = capture_present(c, capture_bool_tree(c, p->state));
+    return;
   }
-}
-
-void capture_add_range(capture *c, const capture_symbol *y)
-{
-  exported_bounds *b = &c->p->ranges[c->p->n_ranges];
-  const bool is_declared = y->dim && y->dim->name && !is_size_of_hint(c, y);
-  const sym_atom *a = y->atom; /* NULL: of a float */
-  const bool is_input = y->dim && y->at < 0; /* torch shows no negative ints, and takes them */
-  int64_t least = a ? a->lo : SYM_NEG_INF, most = a ? a->hi : SYM_INF;
-
-  if (a && (capture_symbol_of(c, a) != y || (a->is && a->backed)))
-    return;
-  if (y->expr->kind != EXPRESSION_SYMBOL)
-    return;
-  if (a && a->is) { /* numbers of data that follow from others stay in expressions of nodes */
-    int64_t lo, hi;
-    sym_range(c->env, sym_simplify(c->env, sym_of_atom(c->env, (sym_atom *)(uintptr_t)a)), &lo,
-              &hi);
-    least = lo > least ? lo : least;
-    most = hi < most ? hi : most;
-  }
-  const int64_t given = is_declared ? y->dim->least : least;
-  const int64_t lo = is_input && given < 0 ? 0 : given, hi = is_declared ? y->dim->most : most;
-  *b = (exported_bounds){.text = y->expr->name, .expr = y->expr, .is_used = true};
-  b->has_min = lo != SYM_NEG_INF;
-  b->has_max = hi != SYM_INF;
-  b->min = b->has_min ? lo : 0;
-  b->max = b->has_max ? hi : 0;
-  c->p->n_ranges++;
-}
-
-/* Of a size factor*n + offset the program has a range, too. */
-static void add_derived_range(capture *c, const capture_symbol *y, table *there)
-{
-  exported_bounds *b = &c->p->ranges[c->p->n_ranges];
-  const capture_dim *d = y->dim;
-
-  if (!d || !d->factor || y->atom->is)
-    return;
-  const symint root = sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
-  const symint scaled = sym_mul(c->env, sym_const(c->env, d->factor), root);
-  const expression *e =
-    capture_expression(c, sym_add(c->env, scaled, sym_const(c->env, d->offset)));
-  text_buf *out = session_text(c->s);
-  expression_print(c->s, out, e);
-  const char *text = capture_text(c, session_take_text(c->s, out));
-  if (table_get(there, str_of(text)))
-    return;
-  session_table_put(c->s, there, str_of(text), c);
-  *b = (exported_bounds){.text = str_of(text), .expr = e, .is_used = true, .has_min = true};
-  b->min = d->factor * d->least + d->offset;
-  b->has_max = d->most != CAPTURE_AUTO_RANGE &&
-               !__builtin_mul_overflow(d->factor, d->most, &b->max) &&
-               !__builtin_add_overflow(b->max, d->offset, &b->max);
-  c->p->n_ranges++;
+  const symint e = sym_simplify(c->env, p->value);
+  *to = (fx_number){.has_value = sym_hint(e, &hint)};
+  to->value.i = to->has_value ? hint : 0;
+  if (!sym_is_const(e))
+    to->expr = expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
+  else if (p->is_shown)
+    to->expr = expression_integer(c->s, c->mem, e->k);
 }
 
 void capture_finish_values(capture *c)
 {
-  int64_t hint;
-
   for (uint32_t i = 0; i < c->n_pending; i++) {
-    const symint e = sym_simplify(c->env, c->pending[i].value);
-    fx_number *to = c->pending[i].to;
     session_poll(c->s);
-    *to = (fx_number){.has_value = sym_hint(e, &hint)};
-    to->value.i = to->has_value ? hint : 0;
-    if (!sym_is_const(e))
-      to->expr = expression_from_symint(c->s, c->mem, e, capture_symbol_tree, c);
+    finish_value(c, &c->pending[i]);
   }
 }
 
 void capture_finish_numbers(capture *c)
 {
-  table *derived = session_new(c->s, table);
-
-  session_table_init(c->s, derived);
   capture_finish_values(c);
   capture_finish_guards(c);
-  capture_settle_scalars(c, c->p->graph);
-  c->p->ranges =
-    session_alloc_in(c->s, c->mem, (2 * (size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
-  note_hinted(c);
-  for (uint32_t i = 0; i < c->n_symbols; i++)
-    capture_add_range(c, &c->symbols[i]);
-  for (uint32_t i = 0; i < c->n_symbols; i++)
-    add_derived_range(c, &c->symbols[i], derived);
+  capture_finish_ranges(c);
 }

@@ -102,6 +102,7 @@ rush_value capture_tensor_new(capture *c, fx_node *n, const symshape_facts *fact
   memset(t->data, 0, dtype_bytes(t->dtype)); /* whatever may print it */
   t->h.flags |= requires_grad ? TENSOR_REQUIRES_GRAD : 0;
   add_tensor(c, t, n, facts, requires_grad);
+  capture_note_sizes(c, n, facts);
   return v;
 }
 
@@ -569,7 +570,7 @@ static bool grad_of(const recorded *r, const symshape_facts *f)
 }
 
 /* Sizes that depend on data are symbols, which the node has from here on. */
-static void name_sizes(capture *c, const symshape_facts *f, fx_node *n)
+static void name_sizes(capture *c, const op *o, const symshape_facts *f, fx_node *n)
 {
   if (c->is_scratch)
     return;
@@ -581,6 +582,9 @@ static void name_sizes(capture *c, const symshape_facts *f, fx_node *n)
       capture_symbol_add(c, e, NULL, n, i, NULL);
     else
       continue;
+    if (capture_is_live(c) && a->hi == SYM_INF && o->name_key != OPN_REPEAT_INTERLEAVE &&
+        o->name_key != OPN_BINCOUNT)
+      ((sym_atom *)(uintptr_t)a)->hi = SYM_INF - 1; /* PyTorch's bound: sys.maxsize - 1 */
     if (c->options->structure && !c->decomposes)
       capture_check_range(c, e);
   }
@@ -594,7 +598,7 @@ static rush_value bind_tensor(recorded *r, const symshape_facts *f, fx_node *n, 
   const bool is_write = f->flags & SHAPE_ITSELF && f->alias >= 0 &&
                         r->o->schema->args[f->alias].is_write;
 
-  name_sizes(c, f, n);
+  name_sizes(c, r->o, f, n);
   n->val = capture_val(c, f, grad_of(r, f));
   if (!is_write || r->args[f->alias].tag != RUSH_TAG_TENSOR) {
     const rush_value made = capture_tensor_new(c, n, f, grad_of(r, f));
@@ -820,9 +824,30 @@ static void assert_metadata(capture *c, rush_value x)
   n->n_kwargs = 3;
 }
 
+static rush_value settled_leaf(capture *c, rush_value v, void *unused)
+{
+  const capture_number *n = capture_number_of(v);
+  const symint e = n && n->kind == FX_VAL_INT ? sym_simplify(c->env, n->i) : NULL;
+
+  (void)unused;
+  return e && sym_is_const(e) ? value_int(e->k) : v;
+}
+
+/* Return the arguments of an operator: ints that a condition has fixed are known to it. */
+static const rush_value *settled(capture *c, const op *o, const rush_value *args)
+{
+  rush_value *out = session_array(c->s, rush_value, (size_t)o->schema->n_args + 1);
+
+  for (uint32_t i = 0; i < o->schema->n_args; i++)
+    out[i] = capture_has_number(c, args[i]) ? capture_rebuild(c, args[i], settled_leaf, NULL)
+                                            : args[i];
+  return out;
+}
+
 void capture_record(capture *c, const op *o, const rush_value *args, rush_value *results)
 {
   const schema *sc = o->schema;
+  args = capture_is_live(c) ? settled(c, o, args) : args;
   recorded r = {.c = c, .o = o, .args = args};
   const bool has_rule = capture_rule_of(c, o) != NULL;
 

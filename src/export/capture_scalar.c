@@ -210,6 +210,8 @@ static void set_val(capture *c, fx_node *n, const capture_number *made)
     number->value.f = made->hint;
   *v = (fx_val){.kind = made->kind, .as.number = number};
   n->val = v;
+  if (made->joins)
+    capture_describe_bool(c, number, made);
 }
 
 /* Convert a symbolic int to a float where the other operand is one, as torch does. */
@@ -273,7 +275,12 @@ rush_value capture_not(capture *c, rush_value v)
   capture_number n = *capture_number_of(v);
 
   if (n.relation) {
+    fx_node *of = n.node && n.node->graph == c->g ? n.node : NULL;
+    const fx_arg node = fx_arg_node(of);
     n.relation = capture_opposite(n.relation);
+    n.node = of ? capture_node(c, "torch.sym_not", &node, 1) : NULL;
+    if (of)
+      capture_describe_relation(c, n.node, &n);
     return capture_number_new(c, &n);
   }
   const fx_arg arg = capture_number_arg(c, v);
@@ -286,9 +293,22 @@ rush_value capture_not(capture *c, rush_value v)
   return capture_number_new(c, &n);
 }
 
-static const expression *bool_tree(capture *c, const capture_number *n)
+const expression *capture_bool_tree(capture *c, const capture_number *n)
 {
-  return n->relation ? capture_relation_tree(c, n) : n->expr;
+  const uint32_t n_parts = n->joins == '!' ? 1 : n->joins ? 2 : 0;
+  const expression *parts[2];
+
+  if (n->relation || !n_parts)
+    return n->relation ? capture_relation_tree(c, n) : n->expr;
+  session_enter(c->s);
+  for (uint32_t i = 0; i < n_parts; i++)
+    parts[i] = capture_bool_tree(c, capture_number_of(n->parts[i]));
+  session_leave(c->s);
+  return expression_call(c->s, c->mem,
+                         n->joins == '!'   ? EXPRESSION_NOT
+                         : n->joins == '&' ? EXPRESSION_AND
+                                           : EXPRESSION_OR,
+                         n_parts, parts);
 }
 
 /* Compute `and` or `or` of two bools of which one is symbolic; returns false if they are none. */
@@ -304,7 +324,7 @@ static bool join_bools(capture *c, bool is_and, const rush_value *args, rush_val
     *result = known == is_and ? args[x ? 0 : 1] : value_bool(known);
     return true;
   }
-  const expression *const sides[] = {bool_tree(c, x), bool_tree(c, y)};
+  const expression *const sides[] = {capture_bool_tree(c, x), capture_bool_tree(c, y)};
   const fx_arg nodes[] = {capture_number_arg(c, args[0]), capture_number_arg(c, args[1])};
   capture_number n = {.kind = FX_VAL_BOOL, .joins = is_and ? '&' : '|'};
   n.parts = memcpy(session_array(c->s, rush_value, 2), args, 2 * sizeof *args);
@@ -380,7 +400,10 @@ void capture_check(capture *c, rush_value condition)
 {
   const capture_number *n = capture_number_of(condition);
 
-  add_check(c, condition);
+  if (capture_is_live(c) && !c->branch && !c->is_scratch)
+    capture_defer(c, capture_canonical(c, n));
+  else
+    add_check(c, condition);
   if (n->relation && !sym_require(c->env, capture_condition(c, n)))
     capture_fail(c, "an assertion never holds");
 }
@@ -390,6 +413,8 @@ void capture_check_range(capture *c, symint e)
   const sym_atom *a = e->terms[0].atoms[0];
   capture_number n = {.kind = FX_VAL_BOOL, .relation = OPN_GE, .a = e};
 
+  if (capture_is_live(c) && !c->branch) /* capture_place_checks does */
+    return;
   if (a->lo != SYM_NEG_INF) {
     n.b = sym_const(c->env, a->lo);
     add_check(c, capture_number_new(c, &n));
@@ -430,102 +455,60 @@ void capture_assert(capture *c, rush_value condition, rush_value text)
                                     : text.as.string->text);
 }
 
-/* -- Numbers that turned out to follow from others ---------------------------------------------- */
-
-/* Return a relation of ints with what they are by now: decided, if it is. */
-static const expression *settled_relation(capture *c, const expression *e,
-                                          const expression *const *args)
+static void constrain(capture *c, uint32_t relation, rush_value v, int64_t bound)
 {
-  const symint a = expression_to_symint(c->env, args[0], capture_symint_named, c),
-               b = expression_to_symint(c->env, args[1], capture_symint_named, c);
-  const symint less = a && b ? sym_simplify(c->env, sym_sub(c->env, a, b)) : NULL;
-
-  if (!less || !sym_is_const(less))
-    return expression_call(c->s, c->mem, e->kind, 2, args);
-  const int64_t k = less->k;
-  return expression_boolean(c->s, c->mem,
-                            e->kind == EXPRESSION_EQ   ? k == 0
-                            : e->kind == EXPRESSION_NE ? k != 0
-                            : e->kind == EXPRESSION_LT ? k < 0
-                            : e->kind == EXPRESSION_LE ? k <= 0
-                            : e->kind == EXPRESSION_GT ? k > 0
-                                                       : k >= 0);
+  const capture_number n = {.kind = FX_VAL_BOOL,
+                            .relation = relation,
+                            .a = capture_symint(v, c->env),
+                            .b = sym_const(c->env, bound)};
+  if (sym_known(c->env, capture_condition(c, &n)) == 1)
+    return;
+  if (capture_can_decide(c, &n))
+    capture_assert(c, capture_number_new(c, &n), value_none());
+  else if (c->branch)
+    capture_check(c, capture_number_new(c, &n));
+  else if (!sym_require(c->env, capture_condition(c, &n))) /* checked behind the number */
+    capture_fail(c, "the range of a number is empty");
 }
 
-/* Return "and" or "or" of the arguments without those that are decided. */
-static const expression *settled_junction(capture *c, const expression *e,
-                                          const expression **args)
+void capture_constrain(capture *c, rush_value v, rush_value least, rush_value most)
 {
-  const expression_kind wins = e->kind == EXPRESSION_AND ? EXPRESSION_FALSE : EXPRESSION_TRUE;
-  uint32_t n = 0;
-
-  for (uint32_t i = 0; i < e->n_args; i++) {
-    if (args[i]->kind == wins)
-      return args[i];
-    if (args[i]->kind != EXPRESSION_TRUE && args[i]->kind != EXPRESSION_FALSE)
-      args[n++] = args[i];
-  }
-  if (n == 0)
-    return expression_boolean(c->s, c->mem, wins == EXPRESSION_FALSE);
-  return n == 1 ? args[0] : expression_call(c->s, c->mem, e->kind, n, args);
+  if (!capture_is_int(v) || least.tag != RUSH_TAG_INT || most.tag != RUSH_TAG_INT)
+    capture_fail(c, "a range is stated of what is no int");
+  if (least.as.i != INT64_MIN)
+    constrain(c, OPN_GE, v, least.as.i);
+  if (most.as.i != INT64_MAX)
+    constrain(c, OPN_LE, v, most.as.i);
 }
 
-/* Return e with numbers of data that guards eliminated as what they follow from; e itself if it has
- * none. */
-static const expression *settled(capture *c, const expression *e)
+/* Return the condition that a bool is what it is in the example, without a node. */
+static rush_value as_decided(capture *c, const capture_number *n, rush_value v, bool is_true)
 {
-  const expression **args = session_array(c->s, const expression *, (size_t)e->n_args + 1);
-  bool is_same = true;
+  capture_number other = *n;
 
-  if (e->kind == EXPRESSION_SYMBOL) {
-    const capture_symbol *y = capture_symbol_by(c, &c->by_name, e->name);
-    const bool follows = y && y->atom && y->atom->is && !y->atom->backed;
-    return follows ? capture_expression(c, sym_simplify(c->env, capture_symint_named(c, e))) : e;
-  }
-  session_enter(c->s);
-  for (uint32_t i = 0; i < e->n_args; i++) {
-    args[i] = settled(c, e->args[i]);
-    is_same &= args[i] == e->args[i];
-  }
-  session_leave(c->s);
-  if (is_same)
-    return e;
-  switch (e->kind) {
-  case EXPRESSION_EQ:
-  case EXPRESSION_NE:
-  case EXPRESSION_LT:
-  case EXPRESSION_LE:
-  case EXPRESSION_GT:
-  case EXPRESSION_GE:
-    return settled_relation(c, e, args);
-  case EXPRESSION_AND:
-  case EXPRESSION_OR:
-    return settled_junction(c, e, args);
-  case EXPRESSION_NOT:
-    if (args[0]->kind == EXPRESSION_TRUE || args[0]->kind == EXPRESSION_FALSE)
-      return expression_boolean(c->s, c->mem, args[0]->kind == EXPRESSION_FALSE);
-    break;
-  default:
-    break;
-  }
-  return expression_call(c->s, c->mem, e->kind, e->n_args, args);
+  if (is_true || !n->relation)
+    return is_true ? v : capture_not(c, v);
+  other.relation = capture_opposite(n->relation);
+  other.node = NULL;
+  return capture_number_new(c, &other);
 }
 
-void capture_settle_scalars(capture *c, const fx_graph *g)
+void capture_decided(capture *c, rush_value v, rush_value number)
 {
-  session_enter(c->s);
-  for (const fx_node *n = g->first; n; n = n->next) {
-    const fx_val *v = n->val;
-    if (!v || (v->kind != FX_VAL_BOOL && v->kind != FX_VAL_FLOAT) || !v->as.number->expr)
-      continue;
-    fx_number *number = (fx_number *)(uintptr_t)v->as.number;
-    const expression *e = settled(c, number->expr);
-    number->expr = e;
-    if (e->kind == EXPRESSION_TRUE || e->kind == EXPRESSION_FALSE)
-      *number = (fx_number){.has_value = true, .value.b = e->kind == EXPRESSION_TRUE};
-    session_poll(c->s);
+  const capture_number *n = capture_number_of(v);
+
+  if (!n || (n->kind == FX_VAL_FLOAT && number.tag == RUSH_TAG_FLOAT)) {
+    (void)capture_fix(c, v);
+    return;
   }
-  for (uint32_t i = 0; i < g->n_subgraphs; i++)
-    capture_settle_scalars(c, g->subgraphs[i].graph);
-  session_leave(c->s);
+  if (n->kind == FX_VAL_INT && number.tag == RUSH_TAG_INT)
+    v = capture_number_new(c, &(capture_number){.kind = FX_VAL_BOOL,
+                                                .relation = OPN_EQ,
+                                                .a = capture_symint(v, c->env),
+                                                .b = sym_const(c->env, number.as.i)});
+  else if (n->kind == FX_VAL_BOOL && number.tag == RUSH_TAG_BOOL)
+    v = as_decided(c, n, v, number.as.b);
+  else
+    capture_fail(c, "a number that the code took as it is, is of another kind");
+  capture_assert(c, v, value_none());
 }

@@ -63,8 +63,8 @@ static uint64_t bytes_of(const ir_facts *f)
 /* True if result i of the node is memory of its own. */
 static bool is_made(const ir_node *n, uint32_t i)
 {
-  if (n->kind != IR_OP)
-    return n->kind == IR_GROUP || n->kind == IR_DIFFERENTIABLE_GRAPH;
+  if (n->kind != IR_OP || ir_node_is_subgraph(n))
+    return false; /* a subgraph's own operators make them */
   const schema_arg *r = i < n->op->schema->n_returns ? &n->op->schema->returns[i] : NULL;
   return !r || !(r->alias_before | r->alias_after | r->elem_alias);
 }
@@ -109,7 +109,7 @@ static void walk_node(walk *w, const ir_node *n)
 
   for (uint32_t i = 0; i < n->n_inputs; i++)
     touch(w, ir_node_input(n, i));
-  for (uint32_t i = 0; i < n->n_blocks && !ir_node_is_subgraph(n); i++)
+  for (uint32_t i = 0; i < n->n_blocks; i++)
     walk_block(w, n->blocks[i]);
   if (n->kind == IR_LOOP)
     close_loop(w, n, start, n_before);

@@ -5,7 +5,8 @@
  * from outside to the loop's end.  A result that may take the buffer of an argument that dies takes
  * it. Sizes are those of the graph's facts, rounded up to 64 bytes as the allocator does.
  * Arguments, attributes and constants are not counted: they are there before the call; nor is what
- * kernels use while they run. */
+ * kernels use while they run.  The operators of a group count one by one: what a compiler keeps in
+ * registers, or in less memory, shows as a call that takes less. */
 #ifndef RUSH_IR_LIVE_H
 #define RUSH_IR_LIVE_H
 
@@ -13,7 +14,7 @@
 
 typedef struct ir_live_set {
   uint64_t bytes;     /* at most at once; of loops: in one round */
-  uint32_t n_results; /* tensors that operators make */
+  uint32_t n_results; /* tensors that operators make, those in groups too */
   uint32_t n_unknown; /* more of these, whose sizes are not known: not in `bytes` */
 } ir_live_set;
 

@@ -491,6 +491,7 @@ static bool kind_of_name(str name, ir_kind *out)
 
 static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan",
                                                 "parameter", "number", "assertion",
+                                                "decided", "constrain",
                                                 "autocast", "expect", "size_of_data",
                                                 "module_inputs", "module_outputs",
                                                 "_add_batch_dim", "_remove_batch_dim",

@@ -1,12 +1,11 @@
 /* passes/group.c -- groups nodes that a backend supports into one node each.
  *
- * A block is cut into stretches by nodes that may write to memory or run other code (writes, calls,
- * set attributes, control flow that contains such): inside a stretch pure nodes move freely, also
- * over a check that raises.  From
- * the last node of a block to its first, each accepted node that is in no group yet starts a group,
- * which then grows by the producers of its inputs.  A group can be placed if the last of its inputs
- * is made before the first outside use of its results; a producer that would break this stays
- * outside. */
+ * A block is cut into stretches by nodes that may write to memory, draw random numbers or run
+ * other code (writes, calls, set attributes, control flow that contains such): inside a stretch
+ * pure nodes move freely, also over a check that raises.  From the last node of a block to its
+ * first, each accepted node that is in no group yet starts a group, which then grows by the
+ * producers of its inputs.  A group can be placed if the last of its inputs is made before the
+ * first outside use of its results; a producer that would break this stays outside. */
 #include "passes/passes_int.h"
 
 #include "base/grow.h"
@@ -53,7 +52,7 @@ static bool runs_other_code(const ir_node *n)
 {
   switch (n->kind) {
   case IR_OP:
-    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT) || op_waits(n->op);
+    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT | OP_RANDOM) || op_waits(n->op);
   case IR_CONSTANT:
   case IR_LIST_CONSTRUCT:
   case IR_LIST_UNPACK:

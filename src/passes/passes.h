@@ -113,5 +113,8 @@ void lift_closures(session *s, program *p, const char *owner, ir_graph *g, pass_
 
 /* Implements backend.h's pass_group. */
 void pass_group(rush_pass *p, const rush_group_def *def);
+/* Group what follows from weights alone into nodes of the operator `op`, which may return the same
+ * results while its arguments are the same (derive.c). */
+void pass_group_derived(rush_pass *p, const char *op);
 
 #endif

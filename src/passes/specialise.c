@@ -268,50 +268,71 @@ static void assume_arguments(session *s, ir_graph *g, const specialisation *sp)
 typedef struct phase {
   pass_fn *run;
   bool needs_geometry; /* relies on sizes that stay: not if something changes them in place */
-  bool again; /* only if sizes were unknown before these phases, which may be known now */
 } phase;
 
 /* In order; each keeps results, effects and errors as they are. */
-static const phase phases[] = {
-  {.run = pass_constant_propagation_immutable_types},
-  {.run = pass_lower_simple_tuples},
-  {.run = pass_remove_dropout}, /* which returns its argument */
-  {.run = pass_constant_loop_unrolling},
-  {.run = pass_propagate_shapes_on_graph, .needs_geometry = true},
-  {.run = pass_drop_implied_guards, .needs_geometry = true},
-  {.run = pass_exact_peephole},
-  {.run = pass_constant_propagation_immutable_types},
-  {.run = pass_constant_loop_unrolling}, /* loops whose count follows from sizes */
-  {.run = pass_remove_list_mutation, .again = true}, /* sizes and factors in lists */
-  {.run = pass_peephole_list_idioms, .again = true},
-  {.run = pass_propagate_shapes_on_graph, .needs_geometry = true, .again = true},
-  {.run = pass_exact_peephole, .again = true},
-  {.run = pass_constant_propagation_immutable_types, .again = true},
-  {.run = pass_drop_implied_guards, .needs_geometry = true, .again = true},
-  {.run = pass_peephole_list_idioms},
-  {.run = pass_remove_exact_mutation, .needs_geometry = true},
-  {.run = pass_cse},
-  {.run = pass_drop_implied_guards, .needs_geometry = true},
-  {.run = pass_lower_simple_tuples},
-  {.run = pass_dce},
+static const phase first_phases[] = {
+  {pass_constant_propagation_immutable_types, false},
+  {pass_lower_simple_tuples, false},
+  {pass_remove_dropout, false}, /* which returns its argument */
+  {pass_constant_loop_unrolling, false},
+  {pass_propagate_shapes_on_graph, true},
+  {pass_drop_implied_guards, true},
+  {pass_exact_peephole, false},
+  {pass_constant_propagation_immutable_types, false},
+  {pass_constant_loop_unrolling, false}, /* loops whose count follows from sizes */
 };
+/* While they find sizes: a list of factors that a loop fills gives the sizes of one interpolation,
+ * and these the loop of the next. */
+static const phase repeated_phases[] = {
+  {pass_remove_list_mutation, false}, /* sizes and factors in lists */
+  {pass_peephole_list_idioms, false},
+  {pass_propagate_shapes_on_graph, true},
+  {pass_exact_peephole, false},
+  {pass_constant_propagation_immutable_types, false},
+  {pass_constant_loop_unrolling, false},
+  {pass_drop_implied_guards, true},
+};
+static const phase last_phases[] = {
+  {pass_peephole_list_idioms, false},
+  {pass_remove_exact_mutation, true},
+  {pass_cse, false},
+  {pass_drop_implied_guards, true},
+  {pass_lower_simple_tuples, false},
+  {pass_dce, false},
+};
+#define MOST_ROUNDS 16
 
-static void look_for_unknown(session *s, ir_node *n, void *arg)
+static void count_unknown(session *s, ir_node *n, void *arg)
 {
-  bool *found = arg;
+  uint32_t *found = arg;
 
   (void)s;
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    *found |= type_is(n->outputs[i]->type, TYPE_TENSOR) &&
+    *found += type_is(n->outputs[i]->type, TYPE_TENSOR) &&
               !ir_facts_has_sizes(ir_facts_of(n->outputs[i]->type));
 }
 
-static bool has_unknown_sizes(session *s, ir_graph *g)
+/* Return how many tensors have sizes that are not known. */
+static uint32_t n_unknown_sizes(session *s, ir_graph *g)
 {
-  bool found = false;
+  uint32_t found = 0;
 
-  pass_each(s, g->block, look_for_unknown, &found);
+  pass_each(s, g->block, count_unknown, &found);
   return found;
+}
+
+static void run_phases(reader *r, ir_graph *g, const phase *phases, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (phases[i].needs_geometry && r->may.moves_geometry)
+      continue;
+    phases[i].run(r->s, g);
+    drop_unused(r);
+#ifndef NDEBUG
+    ir_verify(r->s, g, "specialise");
+#endif
+  }
 }
 
 void pass_specialise(session *s, ir_graph *g, specialisation *sp)
@@ -328,15 +349,12 @@ void pass_specialise(session *s, ir_graph *g, specialisation *sp)
   if (sp->base)
     pass_guard_points(s, g, &sp->points);
   g->keeps_errors = true;
-  bool unknown = false;
-  for (size_t i = 0; i < COUNT_OF(phases); i++) {
-    unknown = phases[i].again ? unknown || has_unknown_sizes(s, g) : false;
-    if ((phases[i].needs_geometry && r.may.moves_geometry) || (phases[i].again && !unknown))
-      continue;
-    phases[i].run(s, g);
-    drop_unused(&r);
-#ifndef NDEBUG
-    ir_verify(s, g, "specialise");
-#endif
+  run_phases(&r, g, first_phases, COUNT_OF(first_phases));
+  uint32_t unknown = n_unknown_sizes(s, g), before = UINT32_MAX;
+  for (int i = 0; i < MOST_ROUNDS && unknown && unknown < before; i++) {
+    run_phases(&r, g, repeated_phases, COUNT_OF(repeated_phases));
+    before = unknown;
+    unknown = n_unknown_sizes(s, g);
   }
+  run_phases(&r, g, last_phases, COUNT_OF(last_phases));
 }

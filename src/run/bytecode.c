@@ -234,18 +234,25 @@ static bool takes_number(const op *o)
   return false;
 }
 
+static void release_number(void *complex)
+{
+  value_release(value_heap_steal(RUSH_TAG_COMPLEX, complex));
+}
+
 /* Replace a 0-dim constant by a number in x + c, x - c, x * c and x / c, as PyTorch's executors do:
  * traced programs have their numbers as tensors, and a double one must not make float32 results
- * double. */
+ * double.  The number is held by the session. */
 static const op *with_number(coder *e, const ir_node *n, rush_value *number)
 {
   rush_value c;
 
   if (!takes_number(n->op) || !ir_value_as_constant(ir_node_input(n, 1), &c) ||
       c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims != 0 ||
-      !info(e, ir_node_input(n, 1))->is_const || dtype_class_of(c.as.tensor->dtype) > DTYPE_FLOAT)
+      !info(e, ir_node_input(n, 1))->is_const || dtype_class_of(c.as.tensor->dtype) > DTYPE_COMPLEX)
     return NULL;
   session_check(e->s, tensor_item(e->s->cx, c.as.tensor, number));
+  if (value_is_heap(*number))
+    session_defer(e->s, release_number, number->as.heap);
   return session_op_find(e->s, str_of(n->op->schema->name), STR("Scalar"));
 }
 

@@ -199,7 +199,7 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   call_stack s;
   bool grad_mode = cx->grad_mode;
 
-  if (c->chooses_plans && !(cx->watch & CALL_PROFILED) && !cx->outputs)
+  if (c->chooses_plans && !(cx->watch & (CALL_PROFILED | CALL_OTHER_DTYPE)) && !cx->outputs)
     c = executor_choose(cx, c, args);
   stack_init(&s, cx->ctx, first, sizeof first);
   cx->frames = &s;

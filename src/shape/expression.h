@@ -102,6 +102,10 @@ expression_kind expression_kind_named(str name);
 /* Python's operator of a relation: "==". */
 const char *expression_relation(expression_kind relation);
 
+/* Copy the tree into the session's arena with the arguments of sums, products and lattices in the
+ * order in which sympy keeps them in memory (expression_order.c). */
+const expression *expression_kept(session *s, const expression *e);
+
 /* -- Asking ------------------------------------------------------------------------------------ */
 
 /* True if the trees are the same: kinds, numbers, names, assumptions, order of arguments. */

@@ -42,9 +42,8 @@ static inline bool expression_is_int(const expression *e, int64_t n)
 int expression_compare_numbers(const expression *a, const expression *b);
 
 /* Copy the tree into the session's arena, with the arguments of sums, products and lattices in
- * sympy's order: of terms that are printed, or (kept) in which sympy keeps them in memory. */
+ * sympy's order of terms that are printed. */
 const expression *expression_ordered(session *s, const expression *e);
-const expression *expression_kept(session *s, const expression *e);
 /* Make -e in the session's arena; of a product the coefficient is negated. */
 const expression *expression_negative(session *s, const expression *e);
 /* Copy the node with its arguments sorted by sympy's sort key; the tree is ordered. */

@@ -150,7 +150,10 @@ void shape_apply(shape_env *env, uint32_t rule, shape_call *call)
   apply(&cx, rule);
 }
 
-int shape_result_type(int n, const shape_facts *const *t) { return result_type(n, t); }
+int shape_result_type(int default_dtype, int n, const shape_facts *const *t)
+{
+  return result_type(default_dtype, n, t);
+}
 const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *const *t)
 {
   rule_cx cx = {env, NULL,

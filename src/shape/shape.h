@@ -176,8 +176,8 @@ const char *shape_rule_name(uint32_t rule);
 void shape_apply(shape_env *env, uint32_t rule, shape_call *call);
 void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call);
 /* For the engine of pointwise operators: return the torch.result_type of n tensors, or DTYPE_NONE;
- * numbers are tensors with SHAPE_WRAPPED. */
-int shape_result_type(int n, const shape_facts *const *t);
+ * numbers are tensors with SHAPE_WRAPPED, floats among them of the default dtype. */
+int shape_result_type(int default_dtype, int n, const shape_facts *const *t);
 /* Return the common sizes of n > 0 tensors, and strides as PyTorch's TensorIterator lays out a
  * result. */
 const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *const *t);

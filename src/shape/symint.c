@@ -758,9 +758,11 @@ static bool holds(sym_rel rel, int64_t v)
   return rel == SYM_EQ ? v == 0 : rel == SYM_NE ? v != 0 : v >= 0;
 }
 
+static symint simplify(sym_env *env, symint e, bool all);
+
 static sym_cond simplified(sym_env *env, sym_cond c)
 {
-  return normal(env, (sym_cond){c.rel, sym_simplify(env, c.e)});
+  return normal(env, (sym_cond){c.rel, simplify(env, c.e, true)});
 }
 
 bool sym_arms_next(sym_arms *a)
@@ -815,7 +817,7 @@ bool sym_decide(sym_env *env, sym_cond c)
 
 bool sym_fix(sym_env *env, symint e, int64_t *out)
 {
-  e = sym_simplify(env, e);
+  e = simplify(env, e, true);
   if (!sym_hint(e, out)) {
     if (env->arms)
       env->arms->unsure = true;
@@ -857,26 +859,49 @@ static symint rebuilt(sym_env *env, const sym_atom *a, symint x, symint y)
   return sym_max(env, x, y);
 }
 
-static symint simpler_atom(sym_env *env, sym_atom *a, void *arg)
+/* True if a symbol that depends on data is in e. */
+static bool has_data(symint e)
 {
-  (void)arg;
-  if (a->is)
-    return sym_simplify(env, a->is);
-  if (a->kind == SYM_SYMBOL)
-    return sym_of_atom(env, a);
-  symint x = sym_simplify(env, a->a), y = sym_simplify(env, a->b);
-  return x == a->a && y == a->b ? sym_of_atom(env, a) : sym_simplify(env, rebuilt(env, a, x, y));
+  for (uint32_t i = 0; i < e->n_terms; i++)
+    for (uint32_t d = 0; d < e->terms[i].degree; d++) {
+      const sym_atom *a = e->terms[i].atoms[d];
+      if (a->kind == SYM_SYMBOL ? !a->backed : has_data(a->a) || has_data(a->b))
+        return true;
+    }
+  return false;
 }
 
-symint sym_simplify(sym_env *env, symint e)
+/* True if an atom stays as it is in what is shown: sym_env.by_name. */
+static bool is_kept(const sym_atom *a)
+{
+  return a->kind == SYM_SYMBOL ? !a->backed && has_data(a->is) : has_data(a->a) || has_data(a->b);
+}
+
+static symint simpler_atom(sym_env *env, sym_atom *a, void *arg)
+{
+  const bool *all = arg;
+
+  if (a->is && (*all || !env->by_name || !is_kept(a)))
+    return simplify(env, a->is, *all);
+  if (a->kind == SYM_SYMBOL)
+    return sym_of_atom(env, a);
+  const symint x = simplify(env, a->a, *all), y = simplify(env, a->b, *all);
+  return x == a->a && y == a->b ? sym_of_atom(env, a)
+                                : simplify(env, rebuilt(env, a, x, y), *all);
+}
+
+static symint simplify(sym_env *env, symint e, bool all)
 {
   if (env->n_guards == 0 || e->n_terms == 0)
     return e;
   session_enter(env->s);
-  e = map_atoms(env, e, simpler_atom, NULL);
+  e = map_atoms(env, e, simpler_atom, &all);
   session_leave(env->s);
   return e;
 }
+
+symint sym_simplify(sym_env *env, symint e) { return simplify(env, e, false); }
+symint sym_simplify_all(sym_env *env, symint e) { return simplify(env, e, true); }
 
 struct substitution {
   const symint *with;

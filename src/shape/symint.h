@@ -85,7 +85,9 @@ bool sym_arms_next(sym_arms *a);
 typedef struct sym_env {
   session *s;
   sym_arms *arms; /* NULL: undecided conditions become guards */
-  bool by_name;   /* of equal symbols the one whose name is last is eliminated, as in PyTorch */
+  /* As PyTorch: of equal symbols the one whose name is last is eliminated; sym_simplify replaces
+   * nothing by what depends on data, though what follows of it is known. */
+  bool by_name;
   table exprs, atoms_made; /* by content */
   sym_atom **atoms;
   uint32_t n_atoms, cap_atoms, n_backed, n_unbacked;
@@ -142,6 +144,7 @@ bool sym_fix(sym_env *env, symint e, int64_t *out);
 
 /* Simplify by what guards have established. */
 symint sym_simplify(sym_env *env, symint e);
+symint sym_simplify_all(sym_env *env, symint e); /* whatever env->by_name */
 /* Evaluate with values[i] for the symbols atoms[i]; returns false on overflow, division by 0, or a
  * symbol without value. */
 typedef bool sym_lookup(void *arg, const sym_atom *symbol, int64_t *value);

@@ -168,14 +168,10 @@ void promote_add(promote_state *p, int dtype, int ndim)
 
 void promote_add_scalar(promote_state *p, dtype_class cls)
 {
-  static const int8_t of_class[] = {
-    [DTYPE_BOOL] = RUSH_BOOL,
-    [DTYPE_INT] = RUSH_INT64,
-    [DTYPE_FLOAT] = RUSH_FLOAT32, /* the default dtype */
-    [DTYPE_COMPLEX] = RUSH_COMPLEX64,
-    [DTYPE_QUANT] = RUSH_INT64,
-  };
-  int d = of_class[cls];
+  const int d = cls == DTYPE_BOOL      ? RUSH_BOOL
+                : cls == DTYPE_FLOAT   ? p->default_dtype
+                : cls == DTYPE_COMPLEX ? dtype_to_complex(p->default_dtype)
+                                       : RUSH_INT64;
   p->scalar = p->scalar == DTYPE_NONE ? d : dtype_promote(p->scalar, d);
 }
 

@@ -44,19 +44,22 @@ bool dtype_can_cast(int from, int to);
 /* Convert float32 -> complex64, half -> complex32 ..., and back. */
 int dtype_to_complex(int dtype);
 int dtype_to_real(int dtype);
-/* Return the dtype of integers and bools in an operator that computes in floats: the default dtype.
- * */
-static inline int dtype_to_float(int d)
+/* Return the dtype of d's elements in an operator that computes in floats: of integers and bools
+ * the default dtype (context_default_dtype). */
+static inline int dtype_to_float(int d, int default_dtype)
 {
-  return dtype_class_of(d) <= DTYPE_INT ? RUSH_FLOAT32 : d;
+  return dtype_class_of(d) <= DTYPE_INT ? default_dtype : d;
 }
 
 /* The three categories of torch.result_type: dimensioned tensors, 0-dim tensors, Python numbers. */
 typedef struct promote_state {
   int dim, zero, scalar; /* DTYPE_NONE while there is none */
   bool failed;           /* two had no common dtype */
+  int default_dtype;     /* of Python floats */
 } promote_state;
-#define PROMOTE_INIT {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE, false}
+#define PROMOTE_INIT_WITH(default_dtype) \
+  {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE, false, default_dtype}
+#define PROMOTE_INIT PROMOTE_INIT_WITH(RUSH_FLOAT32)
 void promote_add(promote_state *p, int dtype, int ndim);
 void promote_add_scalar(promote_state *p, dtype_class cls);
 /* A tensor, which may be a number as one (TENSOR_WRAPPED_NUMBER). */

@@ -544,11 +544,16 @@ dtype_class number_class(rush_value number)
          : number.tag == RUSH_TAG_COMPLEX ? DTYPE_COMPLEX
                                           : DTYPE_FLOAT;
 }
-int number_dtype(rush_value number)
+static int number_dtype_with(int default_dtype, rush_value number)
 {
-  promote_state p = PROMOTE_INIT;
+  promote_state p = PROMOTE_INIT_WITH(default_dtype);
   promote_add_scalar(&p, number_class(number));
   return promote_result(&p);
+}
+int number_dtype(rush_value number) { return number_dtype_with(RUSH_FLOAT32, number); }
+int number_dtype_in(const call_ctx *cx, rush_value number)
+{
+  return number_dtype_with(cx->default_dtype, number);
 }
 
 rush_status tensor_from_scalar(call_ctx *cx, rush_value number, int dtype, rush_tensor **out)

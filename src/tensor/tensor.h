@@ -139,9 +139,11 @@ rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, co
 rush_status tensor_as_strided(call_ctx *cx, const rush_tensor *t, int n_dims, const int64_t *sizes,
                               const int64_t *strides, int64_t offset,
                               rush_tensor **out) RUSH_CHECKED;
-/* Return the class of a number, and its default dtype: bool, int64, float32, complex64. */
+/* Return the class of a number, and the dtype of a tensor made of it: bool, int64, the default
+ * dtype, the complex one of its size; number_dtype: where the default dtype is float32. */
 dtype_class number_class(rush_value number);
 int number_dtype(rush_value number);
+int number_dtype_in(const call_ctx *cx, rush_value number);
 /* Make a 0-dim tensor from a number (Bool, Int, Float, Complex value), converted to dtype. */
 rush_status tensor_from_scalar(call_ctx *cx, rush_value number, int dtype,
                                rush_tensor **out) RUSH_CHECKED;

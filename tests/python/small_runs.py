@@ -28,6 +28,12 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
         "def run(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    return x + 1, x + 1, x * 1\n",
         [[1.0, 2.0]],
     ),
+    "a number drawn behind what fails": (
+        "def run(x: Tensor) -> Tensor:\n    torch.manual_seed(3)\n    y = x * 2 + x[:3]\n"
+        "    z = torch.rand(2)\n"
+        "    return y.sin() + z.sum()\n",
+        [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]],
+    ),
     "equal items of lists": (
         "def run(x: Tensor) -> Tuple[List[Tensor], List[Tensor]]:\n"
         "    return [x + 1, x + 1], [x, x + 1, x * 1]\n",

@@ -285,19 +285,3 @@ def test_archives_tell_of_one_function() -> None:
         loaded(torch.ones(1, 3))
     said = str(error.value).partition("original code")[2]
     assert "linear.py" in said and "~~~~~~~~ <--- HERE" in said and "def extra_repr" not in said
-
-
-def test_another_default_dtype_is_warned_of() -> None:
-    torch.set_default_dtype(torch.double)
-    try:
-        with pytest.warns(UserWarning, match="torch.float64, but programs of rushlight"):
-            unit = rushlight.CompilationUnit("def f(x):\n    return x / 2\n")
-            script = rushlight.script(half)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    for f in (unit.f, script):
-        assert f(torch.ones(2, dtype=torch.long)).dtype == torch.float32
-
-
-def half(x: torch.Tensor) -> torch.Tensor:
-    return x / 2

@@ -326,6 +326,29 @@ class Shifted(nn.Module):
         return torch.cat([self.d(y), b[:, 1:], y[:, 16:]], 1) * 0.5
 
 
+def convolutions(n: int, m: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(n, m, 3, padding=1), nn.ReLU(), nn.Conv2d(m, m, 3, padding=1))
+
+
+class Shortcuts(nn.Module):
+    """Values that live long beside those that are read at once; the sizes of an interpolation
+    follow from those of the one before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down1, self.down2 = convolutions(3, 32), convolutions(32, 64)
+        self.middle, self.up2 = convolutions(64, 128), convolutions(192, 64)
+        self.up1, self.last = convolutions(96, 32), nn.Conv2d(32, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = self.down1(x)
+        b = self.down2(functional.max_pool2d(a, 2))
+        c = self.middle(functional.max_pool2d(b, 2))
+        b = self.up2(torch.cat([functional.interpolate(c, scale_factor=2.0), b], 1))
+        a = self.up1(torch.cat([functional.interpolate(b, scale_factor=2.0), a], 1))
+        return self.last(a)
+
+
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "shifted": (Shifted, (1, 9, 11, 30)),
     "shifted, 2 images": (Shifted, (2, 9, 11, 12)),
@@ -351,6 +374,7 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "spread, 7 x 7": (Spread, (1, 8, 14, 14)),
     "zeros": (Zeros, (1, 2, 8, 9)),
     "line": (Line, (2, 1, 400)),
+    "shortcuts": (Shortcuts, (1, 3, 64, 64)),
 }
 
 
@@ -654,3 +678,19 @@ def test_it_is_seen(command: str, tmp_path: pathlib.Path) -> None:
         [command, "show", str(path), "--plan", "randn(1,5,47,60)"], capture_output=True, text=True
     )
     assert out.returncode == 0 and "rushlight::region" in out.stdout, out.stderr
+
+
+def test_memory_of_long_and_short_lives(command: str, tmp_path: pathlib.Path) -> None:
+    """What is kept for later beside what is read at once leaves no large gaps."""
+
+    net, x = network("shortcuts")
+    path = tmp_path / "net.pt"
+    torch.jit.script(net).save(str(path))
+    is_one_region(command, path, x)
+    out = subprocess.run(
+        [command, "show", str(path), "--plan", "randn(1,3,64,64)"], capture_output=True, text=True
+    )
+    live = re.search(r"results take at most (\d+) bytes at once \((\d+) results\)", out.stdout)
+    took = re.search(r"the last call took (\d+) bytes at once", out.stdout)
+    assert live and took and int(live[2]) > 15, out.stderr
+    assert int(took[1]) <= 1.1 * int(live[1])

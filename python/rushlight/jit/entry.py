@@ -269,7 +269,7 @@ class Entry:
     def outermost(self, body: Callable[[], Any]) -> Any:
         """Run body; classes that it made are removed if it fails."""
         if self._depth == 0:
-            runtime.warn_of_default_dtype()
+            _rushlight.default_dtype()  # torch's is taken over
             self.classes.recent = []
         self._depth += 1
         try:

@@ -90,18 +90,6 @@ def warn_of_optimize(optimize: Any) -> None:
         )
 
 
-def warn_of_default_dtype() -> None:
-    """Warn if torch makes tensors of another dtype from Python floats than programs here do."""
-    torch = sys.modules.get("torch")
-    default = torch.get_default_dtype() if torch is not None else None
-    if torch is not None and default is not torch.float32:
-        warnings.warn(
-            f"torch's default dtype is {default}, but programs of rushlight make float32 tensors "
-            "of Python floats, of integers that are divided, and where no dtype is given",
-            stacklevel=5,
-        )
-
-
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     """With False, calls run the code for any arguments and make no plans.  Results do not depend on

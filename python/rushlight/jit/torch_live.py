@@ -27,6 +27,8 @@ from .traced_module import Built
 __all__ = ["LiveTracer", "record_call", "recording"]
 
 _SIZED_BY_DATA = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
+# Composite operators whose parts make sizes of data.
+_PARTS_SIZED_BY_DATA = {"where", "nonzero_numpy", "argwhere", "repeat_interleave", "combinations"}
 _MASKS = (torch.bool, torch.uint8)
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _OUR_NAMESPACES = {
@@ -44,12 +46,13 @@ _SIZES = {"aten::sym_size": "size", "aten::sym_numel": "numel", "aten::sym_strid
 _RANGES = {"aten::sym_constrain_range": None, "aten::sym_constrain_range_for_size": 0}
 
 
-def check_range(node: Any, least: int | None, most: int | None) -> None:
-    """Record that the program checks a symbolic number, as torch._check does."""
-    if least is not None:
-        node.ge(Number(node.tracer, 0, least)).expect_true("", 0)
-    if most is not None:
-        node.le(Number(node.tracer, 0, most)).expect_true("", 0)
+def constrain(node: Any, least: int | None, most: int | None) -> None:
+    """Record the range of a symbolic number, which the program checks where the number is made."""
+    bounds = -(2**63) if least is None else least, 2**63 - 1 if most is None else most
+    if bounds[0] > bounds[1]:
+        raise RuntimeError(f"Invalid value range for {bounds[0]} and {bounds[1]}")
+    inputs = [node.recorded(), *map(node.tracer.recorder.constant, bounds)]
+    node.tracer.recorder.add("constrain", inputs, (), location())
 
 
 class LiveTracer(Tracer):
@@ -92,7 +95,7 @@ class LiveTracer(Tracer):
             return self.item(args[0])
         if name in _RANGES and isinstance(args[0], torch.SymInt):
             least = kwargs.get("min")
-            check_range(args[0].node, _RANGES[name] if least is None else least, kwargs.get("max"))
+            constrain(args[0].node, _RANGES[name] if least is None else least, kwargs.get("max"))
         if name in _SIZES and self.varies(args[0]):
             found = self.asked(args[0], _SIZES[name], *args[1:])
             return list(found) if isinstance(found, torch.Size) else found
@@ -182,7 +185,11 @@ class LiveTracer(Tracer):
         """True if results may have sizes that vary."""
         by_data = self.sized.get(func)
         if by_data is None:
-            by_data = self.sized[func] = not _SIZED_BY_DATA.isdisjoint(getattr(func, "tags", ()))
+            by_data = not _SIZED_BY_DATA.isdisjoint(getattr(func, "tags", ()))
+            packet = getattr(func, "_opname", "")
+            if func.namespace == "aten" and packet in _PARTS_SIZED_BY_DATA:
+                by_data = packet != "where" or func is torch.ops.aten.where.default
+            self.sized[func] = by_data
         if func is torch.ops.aten.index.Tensor:  # of indices only masks make sizes
             by_data = any(t is not None and t.dtype in _MASKS for t in args[1])
         return (

@@ -131,27 +131,34 @@ class Number:
         has_data = self.has_data or any(node.has_data for node in others)
         return Number(self.tracer, value, number, has_data)
 
-    def asserted(self, text: str) -> None:
+    def asserted(self) -> None:
+        """Record that the program checks a bool when it runs."""
         from .torch_trace import location
 
-        inputs = [self.recorded(), self.tracer.recorder.constant(text)]
+        inputs = [self.recorded(), self.tracer.recorder.constant(_CHECK)]
         self.tracer.recorder.add("assertion", inputs, (), location())
+
+    def decided(self) -> None:
+        """Record that the code depends on what the number is."""
+        from .torch_trace import location
+
+        if self.value:
+            inputs = [self.value, self.tracer.recorder.constant(self.number)]
+            self.tracer.recorder.add("decided", inputs, (), location())
 
     # -- What Python takes as it is
 
     def guard_int(self, file: str, line: int) -> Any:
-        if self.value:
-            self.eq(Number(self.tracer, 0, self.number)).asserted("")
+        self.decided()
         return self.number
 
     guard_float = guard_int
 
     def guard_bool(self, file: str, line: int) -> bool:
         if self.value and self.has_data and _is_in_assert():
-            self.asserted(_CHECK)
+            self.asserted()
             return True
-        if self.value:
-            (self if self.number else self.sym_not()).asserted("")
+        self.decided()
         return bool(self.number)
 
     guard_size_oblivious = guard_bool
@@ -178,7 +185,7 @@ class Number:
 
     def expect_true(self, file: str, line: int) -> bool:
         if self.value:
-            self.asserted(_CHECK)
+            self.asserted()
         elif not self.number:
             raise RuntimeError(_CHECK)
         return True
@@ -190,10 +197,10 @@ class Number:
 
     def pow_by_natural(self, other: Number) -> Number:
         """Multiply as often as a constant says; a symbolic exponent is fixed."""
-        made, n = Number(self.tracer, 0, 1), int(other.guard_int("", 0))
-        for _ in range(n):
-            made = self if made.number == 1 and not made.value else made.mul(self)  # type: ignore[attr-defined]
-        return made
+        n = int(other.guard_int("", 0))
+        if not self.value:
+            return Number(self.tracer, 0, self.number**n)
+        return self.computed("aten::pow", self.number**n, Number(self.tracer, 0, n))
 
     def round(self, ndigits: Any = None) -> Number:
         """Round a float to an int: half of what is nearest is not an operator, so it is fixed."""

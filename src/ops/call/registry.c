@@ -528,7 +528,7 @@ static uint32_t outside_effects(session *s, const op *o, rush_alias_kind alias)
         session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
                             "%s is said to be pure, but its schema annotates '%s'", o->schema->name,
                             o->schema->args[i].name);
-    return o->effects;
+    return o->effects & ~(uint32_t)OP_SIDE_EFFECT; /* which a schema without results has */
   }
   session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%d is no kind of aliasing", (int)alias);
 }

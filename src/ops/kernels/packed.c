@@ -51,7 +51,7 @@ static bool entry_push(storage *st, const entry *from)
   return true;
 }
 
-static bool is_trusted(const rush_tensor *w)
+bool packed_is_trusted(const rush_tensor *w)
 {
   return w->st->origin == STORAGE_MAPPED ||
          (w->st->origin == STORAGE_OURS && (w->h.flags & TENSOR_IS_PARAMETER));
@@ -76,7 +76,7 @@ rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing
   const int64_t n_elems = p->count * p->k * p->n;
   *out = NULL;
   if (!dtype_is_float(p->dtype) || n_elems < MIN_ELEMS || n_elems > MAX_ELEMS ||
-      !is_trusted(w))
+      !packed_is_trusted(w))
     return RUSH_OK;
 
   storage *st = w->st;

@@ -10,6 +10,9 @@
  * weight that changes. */
 rush_status packed_weight(call_ctx *cx, const rush_tensor *weight, const gemm_packing *p,
                           const gemm_packed **out) RUSH_CHECKED;
+/* True if whoever writes to the tensor's memory updates its storage's version: mapped files and
+ * parameters of our own.  What is derived from it may be kept. */
+bool packed_is_trusted(const rush_tensor *w);
 /* Multiply with B from `weight`, whose packed form is kept on its storage from the second use
  * on. */
 rush_status gemm_with_weight(call_ctx *cx, const gemm_args *g,

@@ -204,14 +204,15 @@ static rush_status promote(point_call *p)
     else
       facts[n++] = (shape_facts){.dtype = (int16_t)number_dtype(v), .flags = SHAPE_WRAPPED};
   }
-  p->common = shape_result_type(n, t);
+  const int default_dtype = p->call->cx->default_dtype;
+  p->common = shape_result_type(default_dtype, n, t);
   if (p->common == DTYPE_NONE)
     return call_fail(p->call->cx, "%s: no common dtype for the arguments",
                      p->call->op->schema->name);
   if (p->row->promote == PROMOTE_FLOAT ||
       (p->row->promote == PROMOTE_FLOAT_FIRST_ARM &&
        cond_holds(p->call, &point_arms[p->row->first_arm].conds[0])))
-    p->common = dtype_to_float(p->common);
+    p->common = dtype_to_float(p->common, default_dtype);
   return RUSH_OK;
 }
 

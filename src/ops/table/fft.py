@@ -103,7 +103,7 @@ OPTIONS = (
 op("aten::fft_fftfreq", family="fft", shape="fftfreq", variants={"out": "aten::fft_fftfreq.out"},
    body=f"""
 def fft_fftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
-    t = torch.float if dtype is None else dtype
+    t = torch.empty([0]).dtype if dtype is None else dtype
     k = torch.arange(n, dtype=t, layout=layout, device=device)
     k.narrow(0, (n + 1) // 2, n // 2).sub_(n)
     return k.mul_(1.0 / (n * d))
@@ -111,7 +111,7 @@ def fft_fftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
 op("aten::fft_rfftfreq", family="fft", shape="rfftfreq", variants={"out": "aten::fft_rfftfreq.out"},
    body=f"""
 def fft_rfftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
-    t = torch.float if dtype is None else dtype
+    t = torch.empty([0]).dtype if dtype is None else dtype
     return torch.arange(n // 2 + 1, dtype=t, layout=layout, device=device).mul_(1.0 / (n * d))
 """)
 
@@ -124,7 +124,7 @@ def window(full, out, arguments, formula, preset=""):
     name = full.split(".")[0]
     op(f"aten::{full}", family="fft", shape="window", variants={"out": f"aten::{out}"}, body=f"""
 def {name}(window_length: int, {arguments}{OPTIONS}) -> Tensor:
-    t = torch.float if dtype is None else dtype
+    t = torch.empty([0]).dtype if dtype is None else dtype
     if t < 5 or t == 11:
         raise RuntimeError("{name} expects floating point dtypes, got: integer")
     if window_length < 0:

@@ -44,7 +44,7 @@ static rush_tensor *operand(work *w, uint32_t at, uint32_t beside)
 {
   const rush_value v = w->call->args[at];
   const rush_tensor *like = call_tensor(w->call, beside);
-  promote_state p = PROMOTE_INIT;
+  promote_state p = PROMOTE_INIT_WITH(w->cx->default_dtype);
   if (call_tensor(w->call, at))
     return call_tensor(w->call, at);
   promote_add(&p, like->dtype, like->n_dims);

@@ -239,7 +239,7 @@ rush_status kernel_promote_types(rush_call *c)
 
 rush_status kernel_result_type(rush_call *c)
 {
-  promote_state p = PROMOTE_INIT;
+  promote_state p = PROMOTE_INIT_WITH(c->cx->default_dtype);
   for (uint32_t i = 0; i < 2; i++) {
     const rush_tensor *t = call_tensor(c, i);
     if (t)

@@ -395,7 +395,7 @@ static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const
 static rush_status fft_nd(rush_call *c, fft_job j, bool forward)
 {
   const int own = call_tensor(c, 0)->dtype,
-            dtype = dtype_class_of(own) <= DTYPE_INT ? RUSH_FLOAT32 : own;
+            dtype = dtype_to_float(own, c->cx->default_dtype);
   int64_t sizes[TENSOR_MAX_DIMS];
   j.norm = norm_of(c, 3, forward);
   read_dims(c, 2, call_list(c, 1), &j);

@@ -129,7 +129,7 @@ static rush_status make_empty(rush_call *c, uint32_t size_arg, uint32_t options,
     return call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
   sparse_dim = sparse_dim < 0 ? n : sparse_dim;
   TRY(check_dims(c->cx, sparse_dim, dense_dim, n));
-  TRY(sparse_options(c, options, LAYOUT_COO, RUSH_FLOAT32, &dtype));
+  TRY(sparse_options(c, options, LAYOUT_COO, c->cx->default_dtype, &dtype));
   return coo_new_empty(c->cx, dtype, (sparse_shape){n, (int)sparse_dim, sizes}, call_result(c, 0));
 }
 
