@@ -50,6 +50,7 @@ typedef struct program_reader {
   table exprs;       /* text of an expression -> expression */
   table ranges;      /* text of an expression with a range -> exported_bounds */
   bool ranges_of_symbols; /* all ranges are */
+  bool in_offset;         /* the number being read is a tensor's offset in its memory */
 } program_reader;
 
 /* Copy a text into the program's memory; NUL in it is refused. */

@@ -36,6 +36,8 @@ const expression *read_expression(program_reader *r, str text)
   e = expression_read(r->s, &r->p->mem, r->in.place, text, EXPRESSION_SYMPY);
   if (memmem(text.p, text.len, "Min(", 4) || memmem(text.p, text.len, "Max(", 4))
     e = expression_fold_extremes(r->s, &r->p->mem, e);
+  if (r->in_offset) /* torch.export.load does not read it */
+    return e;
   session_table_put(r->s, &r->exprs, text, (void *)(uintptr_t)e);
   note_ranges(r, e);
   return e;
@@ -108,6 +110,14 @@ fx_number read_number(program_reader *r, json *j)
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
+static fx_number read_offset(program_reader *r, json *j)
+{
+  r->in_offset = true;
+  const fx_number n = read_number(r, j);
+  r->in_offset = false;
+  return n;
+}
+
 static const fx_number *read_numbers(program_reader *r, json *j, uint32_t *n)
 {
   fx_number *items = NULL;
@@ -140,7 +150,7 @@ static const fx_tensor *read_tensor(program_reader *r, json *j)
     else if (str_is(key, "strides"))
       t->strides = read_numbers(r, j, &t->n_strides);
     else if (str_is(key, "storage_offset"))
-      t->offset = read_number(r, j);
+      t->offset = read_offset(r, j);
     else if (str_is(key, "requires_grad"))
       t->requires_grad = json_bool(j);
     else if (str_is(key, "device"))

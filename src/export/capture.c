@@ -239,17 +239,15 @@ static void check_example(capture *c, const capture_dim *d, int64_t size, const 
 /* Return the symbol of a name that another dimension has already, or NULL. */
 static symint known_symbol(capture *c, const capture_dim *d, int64_t n, const char *where)
 {
-  for (uint32_t i = 0; i < c->n_symbols && d->name; i++) {
-    const capture_symbol *y = &c->symbols[i];
-    if (!y->dim || !y->dim->name || strcmp(y->dim->name, d->name) != 0)
-      continue;
-    if (y->atom->hint != n)
-      session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
-                          "Constraints violated (%s)! %s = %lld is not equal to %s = %lld",
-                          d->name, where, (long long)n, y->text, (long long)y->atom->hint);
-    return sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
-  }
-  return NULL;
+  const capture_symbol *y = d->name ? capture_symbol_by(c, &c->by_dim, str_of(d->name)) : NULL;
+
+  if (!y)
+    return NULL;
+  if (y->atom->hint != n)
+    session_fail_status(c->s, RUSH_EARGUMENT, "ValueError", NULL,
+                        "Constraints violated (%s)! %s = %lld is not equal to %s = %lld", d->name,
+                        where, (long long)n, y->text, (long long)y->atom->hint);
+  return sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom);
 }
 
 /* Return the size of an input's dimension, or an input that is an int (dimension -1): of a new
@@ -771,6 +769,12 @@ capture *capture_new(session *s, const capture_options *options, table *state)
   session_table_init(s, &c->copies);
   session_table_init(s, &c->homes);
   session_table_init(s, &c->texts);
+  session_table_init(s, &c->places);
+  session_table_init(s, &c->by_atom);
+  session_table_init(s, &c->by_name);
+  session_table_init(s, &c->by_dim);
+  session_table_init(s, &c->hinted);
+  session_table_init(s, &c->ranged);
   session_table_init(s, &c->storages);
   session_table_init(s, &c->attributes);
   c->number_nodes = session_new(s, table);

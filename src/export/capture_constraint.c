@@ -15,12 +15,12 @@ static void write_text(void *arg, text_buf *out, const expression *symbol)
 {
   const capture *c = arg;
 
-  for (uint32_t i = 0; i < c->n_symbols; i++)
-    if (c->symbols[i].text && str_eq(c->symbols[i].expr->name, symbol->name)) {
-      text_puts(out, c->symbols[i].text);
-      return;
-    }
-  text_add(out, symbol->name.p, symbol->name.len);
+  const capture_symbol *y = capture_symbol_by(c, &c->by_name, symbol->name);
+
+  if (y && y->text)
+    text_puts(out, y->text);
+  else
+    text_add(out, symbol->name.p, symbol->name.len);
 }
 
 static const char *python_text(capture *c, const expression *e)

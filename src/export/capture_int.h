@@ -8,7 +8,8 @@
  *   capture_region.c  regions of gradient modes and autocast
  *   capture_branch.c  branches on data: torch.cond
  *   capture_loop.c    loops on data: torch.while_loop
- *   capture_node.c    nodes: names, and the places that they come from
+ *   capture_node.c    nodes and their names
+ *   capture_place.c   the lines and modules that nodes come from
  *   capture_record.c  operators that become nodes
  *   capture_value.c   lists, tuples, dicts and texts as a whole
  *   capture_number.c  symbolic ints: arithmetic, nodes, what the program says of them
@@ -50,12 +51,16 @@ struct capture_tensor {
   const op *view;
   const rush_value *view_args;
   uint32_t view_item;
-  bool is_stale;             /* a view of what was written to since */
+  uint32_t n_writes;         /* of a root: to its memory; of a view: those that its node has */
   rush_value viewed;
-  capture_tensor *next_view; /* of a root: its views; of a view: the next */
 };
 
 static inline capture_tensor *capture_root(capture_tensor *t) { return t->root ? t->root : t; }
+/* True if t is a view of what was written to since its node was made. */
+static inline bool capture_is_stale(const capture_tensor *t)
+{
+  return t->view && t->n_writes != t->root->n_writes;
+}
 /* True if the tensor's data may be read. */
 static inline bool capture_is_known(capture_tensor *t)
 {
@@ -154,6 +159,7 @@ typedef struct capture {
   table copies;         /* list, tuple or dict of the module or the code -> rush_value: its copy */
   table homes;          /* list or dict -> the graph in which the code made it */
   table texts;          /* text -> what it was made of, if that is not known */
+  table places;         /* source -> what capture_place.c knows of it */
   table storages;       /* memory of a tensor of the module -> capture_tensor: the first with it */
   table *number_nodes;  /* of g: normal form -> the node that computes it */
   table *state;         /* name -> rush_tensor */
@@ -161,6 +167,10 @@ typedef struct capture {
   capture_pending *pending;
   capture_deferred *deferred;
   capture_symbol *symbols;
+  table by_atom, by_name, by_dim; /* index + 1 of the first symbol with each */
+  table hinted;         /* sizes that are equal to one that a hint describes */
+  table ranged;         /* texts of the first n_ranged ranges of p */
+  uint32_t n_ranged;
   const expression **conditions; /* guards that are no conditions on ints: n_conditions */
   program_input *inputs;
   capture_written *written;
@@ -240,6 +250,12 @@ fx_node *capture_node(capture *c, const char *target, const fx_arg *args, uint32
 /* Likewise, under a name. */
 fx_node *capture_named_node(capture *c, const char *target, const char *name, const fx_arg *args,
                             uint32_t n_args);
+
+/* -- capture_place.c --------------------------------------------------------------------------- */
+
+/* Return the metadata of the node being evaluated. */
+str capture_metadata(capture *c);
+
 /* -- capture_record.c -------------------------------------------------------------------------- */
 
 /* Make a tensor that a node has; returns its identity. */
@@ -403,6 +419,11 @@ void capture_describe(capture *c, fx_number *to, symint value);
 capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim, fx_node *source,
                                    int at, const char *text);
 capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a); /* or NULL */
+/* Return the first symbol with a key of a table `by_...`; or NULL. */
+capture_symbol *capture_symbol_by(const capture *c, const table *by, str key);
+/* Add a symbol that prints as `expr`; let one print in another way. */
+void capture_symbol_as(capture *c, symint e, const expression *expr);
+void capture_symbol_rename(capture *c, capture_symbol *y, const expression *e);
 /* Fill in all numbers of nodes. */
 void capture_finish_values(capture *c);
 /* Fill in all numbers, the ranges and the guards of the program. */

@@ -87,10 +87,9 @@ static symint symbol_by_name(void *arg, const expression *symbol)
 {
   const capture *c = arg;
 
-  for (uint32_t i = 0; i < c->n_symbols; i++)
-    if (c->symbols[i].atom && str_eq(c->symbols[i].expr->name, symbol->name))
-      return sym_of_atom(c->env, (sym_atom *)(uintptr_t)c->symbols[i].atom);
-  return NULL;
+  const capture_symbol *y = capture_symbol_by(c, &c->by_name, symbol->name);
+
+  return y && y->atom ? sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom) : NULL;
 }
 
 symint capture_int_of(capture *c, const expression *e)
@@ -184,6 +183,51 @@ rush_value capture_plain_number(rush_value v)
 
 /* -- Symbols ----------------------------------------------------------------------------------- */
 
+static void index_symbol(capture *c, table *by, str key, const capture_symbol *y)
+{
+  if (!table_get(by, key))
+    session_table_put(c->s, by, key, (void *)(uintptr_t)(y - c->symbols + 1));
+}
+
+static void index_name(capture *c, const capture_symbol *y)
+{
+  if (y->expr->kind == EXPRESSION_SYMBOL)
+    index_symbol(c, &c->by_name, y->expr->name, y);
+}
+
+capture_symbol *capture_symbol_by(const capture *c, const table *by, str key)
+{
+  const uintptr_t at = (uintptr_t)table_get(by, key);
+
+  return at ? &c->symbols[at - 1] : NULL;
+}
+
+static capture_symbol *append_symbol(capture *c, capture_symbol made)
+{
+  GROW(c->s, c->symbols, c->n_symbols, c->cap_symbols, 8);
+  capture_symbol *y = &c->symbols[c->n_symbols++];
+  *y = made;
+  if (y->atom)
+    index_symbol(c, &c->by_atom, address_key(y->atom), y);
+  if (y->dim && y->dim->name)
+    index_symbol(c, &c->by_dim, str_of(y->dim->name), y);
+  index_name(c, y);
+  return y;
+}
+
+void capture_symbol_as(capture *c, symint e, const expression *expr)
+{
+  append_symbol(c, (capture_symbol){.atom = e->terms[0].atoms[0], .at = -1, .expr = expr});
+}
+
+void capture_symbol_rename(capture *c, capture_symbol *y, const expression *e)
+{
+  if (capture_symbol_by(c, &c->by_name, y->expr->name) == y)
+    table_remove(&c->by_name, y->expr->name);
+  y->expr = e;
+  index_name(c, y);
+}
+
 capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim, fx_node *source,
                                    int at, const char *text)
 {
@@ -191,12 +235,11 @@ capture_symbol *capture_symbol_add(capture *c, symint e, const capture_dim *dim,
   const sym_atom *a = e->terms[0].atoms[0];
   const char *name = session_printf(c->s, "%c%u", a->backed ? 's' : 'u', a->number);
 
-  GROW(c->s, c->symbols, c->n_symbols, c->cap_symbols, 8);
-  capture_symbol *y = &c->symbols[c->n_symbols++];
-  *y = (capture_symbol){.atom = a, .dim = dim, .source = source, .at = at, .text = text};
-  y->expr = expression_symbol(c->s, c->mem, str_of(name),
-                              dim && at >= 0 ? str_of(backed) : str_of(unbacked));
-  return y;
+  capture_symbol made = {.atom = a, .dim = dim, .source = source, .at = at, .text = text};
+
+  made.expr = expression_symbol(c->s, c->mem, str_of(name),
+                                dim && at >= 0 ? str_of(backed) : str_of(unbacked));
+  return append_symbol(c, made);
 }
 
 rush_value capture_opaque_int(capture *c, const capture_number *like, fx_node *n)
@@ -209,9 +252,7 @@ rush_value capture_opaque_int(capture *c, const capture_number *like, fx_node *n
   const sym_atom *a = e->terms[0].atoms[0];
 
   ((sym_atom *)(uintptr_t)a)->hi = hi;
-  GROW(c->s, c->symbols, c->n_symbols, c->cap_symbols, 8);
-  c->symbols[c->n_symbols++] =
-    (capture_symbol){.atom = a, .source = n, .at = -1, .expr = like->expr};
+  append_symbol(c, (capture_symbol){.atom = a, .source = n, .at = -1, .expr = like->expr});
   session_table_put(c->s, c->number_nodes, address_key(e), n);
   return capture_int(c, e);
 }
@@ -219,22 +260,17 @@ rush_value capture_opaque_int(capture *c, const capture_number *like, fx_node *n
 /* Symbols that shape rules made, of sizes that depend on data, are added when they are met. */
 capture_symbol *capture_symbol_of(const capture *c, const sym_atom *a)
 {
-  for (uint32_t i = 0; i < c->n_symbols; i++)
-    if (c->symbols[i].atom == a)
-      return &c->symbols[i];
-  return NULL;
+  return capture_symbol_by(c, &c->by_atom, address_key(a));
 }
 
 /* Make a symbol for a float that depends on data and that a node has; it has no range. */
 static const expression *fresh_float(capture *c, fx_node *n)
 {
   const char *name = session_printf(c->s, "zuf%u", c->n_floats++);
+  const expression *e = expression_symbol(c->s, c->mem, str_of(name), STR(""));
 
-  GROW(c->s, c->symbols, c->n_symbols, c->cap_symbols, 8);
-  capture_symbol *y = &c->symbols[c->n_symbols++];
-  *y = (capture_symbol){
-    .source = n, .at = -1, .expr = expression_symbol(c->s, c->mem, str_of(name), STR(""))};
-  return y->expr;
+  append_symbol(c, (capture_symbol){.source = n, .at = -1, .expr = e});
+  return e;
 }
 
 rush_value capture_number_by_node(capture *c, fx_val_kind kind, const expression *e, fx_node *n)

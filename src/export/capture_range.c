@@ -10,22 +10,25 @@
 /* True if a size that a hint describes is always equal to this one, by a guard. */
 static bool is_size_of_hint(capture *c, const capture_symbol *y)
 {
-  for (uint32_t i = 0; i < c->n_symbols; i++) {
-    const capture_symbol *other = &c->symbols[i];
-    const symint is = other->dim && capture_is_hint(c, other->dim) ? other->atom->is : NULL;
-    if (is && is->n_terms == 1 && is->k == 0 && is->terms[0].degree == 1 &&
-        sym_simplify(c->env, is) == sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom))
-      return true;
-  }
-  return false;
+  return table_get(&c->hinted, address_key(sym_of_atom(c->env, (sym_atom *)(uintptr_t)y->atom)));
 }
 
-static bool has_range(const capture *c, str text)
+/* Note the sizes that hints describe, by what they are equal to. */
+static void note_hinted(capture *c)
 {
-  for (uint32_t i = 0; i < c->p->n_ranges; i++)
-    if (str_eq(c->p->ranges[i].text, text))
-      return true;
-  return false;
+  for (uint32_t i = 0; i < c->n_symbols; i++) {
+    const capture_symbol *y = &c->symbols[i];
+    const symint is = y->dim && capture_is_hint(c, y->dim) ? y->atom->is : NULL;
+    if (is && is->n_terms == 1 && is->k == 0 && is->terms[0].degree == 1)
+      session_table_put(c->s, &c->hinted, address_key(sym_simplify(c->env, is)), c);
+  }
+}
+
+static bool has_range(capture *c, str text)
+{
+  for (; c->n_ranged < c->p->n_ranges; c->n_ranged++)
+    session_table_put(c->s, &c->ranged, c->p->ranges[c->n_ranged].text, c);
+  return table_get(&c->ranged, text);
 }
 
 static void add_range(capture *c, const expression *e, int64_t lo, int64_t hi)
@@ -163,6 +166,7 @@ void capture_finish_ranges(capture *c)
 {
   c->p->ranges =
     session_alloc_in(c->s, c->mem, (2 * (size_t)c->n_symbols + 1) * sizeof *c->p->ranges);
+  note_hinted(c);
   if (capture_is_live(c)) {
     add_data_ranges(c);
     add_input_ranges(c);

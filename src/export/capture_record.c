@@ -252,7 +252,7 @@ static fx_node *number_node(capture *c, capture_tensor *t)
 
 static fx_node *node_of_tensor(capture *c, capture_tensor *t)
 {
-  if (t->is_stale)
+  if (capture_is_stale(t))
     capture_refresh(c, t);
   if (!t->node && t->constant && c->decomposes)
     capture_fail(c, "its decomposition has a constant");

@@ -236,6 +236,8 @@ bool capture_is_of_type(const type *t, rush_value v)
     return v.tag == RUSH_TAG_TENSOR && v.as.tensor;
   if (kind != TYPE_LIST)
     return type_contains_value(type_runtime(t), v);
+  if (type_elem(t)->kind == TYPE_VAR) /* of anything: l[i] and l.append(x) look at no other items */
+    return v.tag == RUSH_TAG_LIST;
   for (size_t i = 0; v.tag == RUSH_TAG_LIST && i < v.as.list->n; i++)
     all &= capture_is_of_type(type_elem(t), v.as.list->items[i]);
   return v.tag == RUSH_TAG_LIST && all;

@@ -42,6 +42,7 @@ typedef struct decomposition {
   decomposed_graph *outermost;
   table symbols;       /* name, or text of an expression -> symint */
   table hints;         /* name of a symbol -> fx_number */
+  table bounds;        /* text of an expression -> exported_bounds */
   uint32_t n_assumed; /* guards that are the program's own, or were looked at */
 } decomposition;
 
@@ -108,6 +109,14 @@ static void note_hints(decomposition *d)
   }
 }
 
+static void note_bounds(decomposition *d)
+{
+  for (uint32_t i = 0; i < d->from->n_ranges; i++)
+    if (!table_get(&d->bounds, d->from->ranges[i].text))
+      session_table_put(d->c->s, &d->bounds, d->from->ranges[i].text,
+                        (void *)(uintptr_t)&d->from->ranges[i]);
+}
+
 static bool has_writes(session *s, const fx_graph *g)
 {
   bool found = false;
@@ -134,10 +143,7 @@ static bool has_sparse(const fx_graph *g)
 
 static const exported_bounds *bounds_of(const decomposition *d, str name)
 {
-  for (uint32_t i = 0; i < d->from->n_ranges; i++)
-    if (str_eq(d->from->ranges[i].text, name))
-      return &d->from->ranges[i];
-  return NULL;
+  return table_get(&d->bounds, name);
 }
 
 /* Make a symbol that prints as `e`, whose text is `name`. */
@@ -155,7 +161,7 @@ static symint symbol_new(decomposition *d, str name, const expression *e, const 
   } else {
     made = sym_fresh(env, lo, hi);
   }
-  capture_symbol_add(d->c, made, NULL, NULL, -1, NULL)->expr = e;
+  capture_symbol_as(d->c, made, e);
   session_table_put(d->c->s, &d->symbols, name, (void *)(uintptr_t)made);
   return made;
 }
@@ -415,9 +421,9 @@ static void adopt_size(decomposition *d, symint made, const fx_number *said)
       t->atoms[0]->backed || !e || e->kind != EXPRESSION_SYMBOL || table_get(&d->symbols, e->name))
     return;
   capture_symbol *y = capture_symbol_of(d->c, t->atoms[0]);
-  if (!y || bounds_of(d, y->expr->name))
+  if (!y || y->expr->kind != EXPRESSION_SYMBOL || bounds_of(d, y->expr->name))
     return;
-  y->expr = e;
+  capture_symbol_rename(d->c, y, e);
   session_table_put(d->c->s, &d->symbols, e->name, (void *)(uintptr_t)made);
 }
 
@@ -947,11 +953,13 @@ exported_program *decompose_program(session *s, const exported_program *from,
   *d = (decomposition){.c = capture_new(s, NULL, NULL), .from = from};
   session_table_init(s, &d->symbols);
   session_table_init(s, &d->hints);
+  session_table_init(s, &d->bounds);
   d->c->decomposes = true;
   if (ops)
     note_table(d->c, ops);
   describe_program(d);
   note_hints(d);
+  note_bounds(d);
   d->has_writes = has_writes(s, from->graph);
   d->has_sparse = has_sparse(from->graph);
   reserve_names(d);

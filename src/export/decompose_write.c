@@ -3,8 +3,8 @@
  *
  * A write gives the tensor a new node.  If the tensor is a view, what it views gets a new node,
  * too, made by the inverse of the view (view back, *_scatter).  Every other view of the same memory
- * is stale from then on: the next use of it calls its operator again, on the new value.  Nothing is
- * replayed for views that are not used again. */
+ * is stale from then on, since it has seen fewer writes: the next use of it calls its operator
+ * again, on the new value.  Nothing is replayed for views that are not used again. */
 #include "export/capture_int.h"
 
 #include "ops/call/lookup.h"
@@ -19,15 +19,14 @@ void capture_note_view(capture *c, rush_value made, const op *o, const rush_valu
   t->view_args = args;
   t->view_item = item;
   t->viewed = of;
-  t->next_view = t->root->next_view;
-  t->root->next_view = t;
+  t->n_writes = t->root->n_writes;
 }
 
 void capture_refresh(capture *c, capture_tensor *t)
 {
   rush_value *results = session_array(c->s, rush_value, (size_t)t->view->schema->n_returns + 1);
 
-  t->is_stale = false;
+  t->n_writes = t->root->n_writes;
   session_enter(c->s);
   capture_record(c, t->view, t->view_args, results);
   session_leave(c->s);
@@ -124,15 +123,15 @@ static void store(capture *c, rush_value to, rush_value made)
 
   if (to.as.tensor == made.as.tensor)
     return;
-  for (capture_tensor *v = capture_root(t)->next_view; v; v = v->next_view)
-    v->is_stale = true;
+  const uint32_t n_writes = ++capture_root(t)->n_writes;
   while (true) {
     const capture_tensor *m = capture_tensor_of(c, made.as.tensor);
     t->node = m->node;
     t->constant = m->constant;
     t->is_fresh = m->is_fresh;
     t->number = m->number;
-    t->is_known = t->is_stale = false;
+    t->is_known = false;
+    t->n_writes = n_writes;
     if (!t->view)
       break;
     made = written_back(c, t, made);

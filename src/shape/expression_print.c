@@ -24,6 +24,7 @@ typedef struct printer printer;
 struct printer {
   session *s;
   text_buf *out;
+  size_t begin; /* of the expression in it */
   void (*print)(printer *p, const expression *e); /* the language's */
   expression_namer *name; /* Python */
   void *arg;
@@ -32,7 +33,7 @@ struct printer {
 static void print(printer *p, const expression *e)
 {
   session_enter(p->s);
-  if (p->out->len > MOST_TEXT)
+  if (p->out->len - p->begin > MOST_TEXT)
     session_fail_status(p->s, RUSH_ELIMIT, NULL, NULL,
                         "the text of an expression has more than %u characters", MOST_TEXT);
   p->print(p, e);
@@ -372,7 +373,7 @@ static void print_str(printer *p, const expression *e)
 
 void expression_print(session *s, text_buf *out, const expression *e)
 {
-  printer p = {.s = s, .out = out, .print = print_str};
+  printer p = {.s = s, .out = out, .begin = out->len, .print = print_str};
 
   if (e->kind == EXPRESSION_FLOAT) /* the only text whose zeros stay */
     put_float(out, e->d, 15, false);
@@ -437,7 +438,7 @@ static void print_srepr(printer *p, const expression *e)
 
 void expression_print_srepr(session *s, text_buf *out, const expression *e)
 {
-  printer p = {.s = s, .out = out, .print = print_srepr};
+  printer p = {.s = s, .out = out, .begin = out->len, .print = print_srepr};
 
   print(&p, expression_ordered(s, e));
 }
@@ -641,7 +642,8 @@ static void print_python(printer *p, const expression *e)
 void expression_print_python(session *s, text_buf *out, const expression *e,
                              expression_namer *name, void *arg)
 {
-  printer p = {.s = s, .out = out, .print = print_python, .name = name, .arg = arg};
+  printer p = {
+    .s = s, .out = out, .begin = out->len, .print = print_python, .name = name, .arg = arg};
 
   print(&p, expression_kept(s, e));
 }

@@ -577,3 +577,22 @@ def test_constants_that_share_memory(tmp_path: pathlib.Path) -> None:
     rushlight.export.save(rushlight.export.export(rushlight.load(path), (x,)), made)
     assert torch.equal(rushlight.load(made)(x), torch.full([2], 5.0))
     assert torch.equal(torch.export.load(made).module()(x), torch.full([2], 5.0))
+
+
+@needs_torch
+def test_an_attribute_of_the_name_inputs(tmp_path: pathlib.Path) -> None:
+    """The names of arguments are the method's, whatever attributes the program has."""
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inputs = 3
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.inputs
+
+    file = str(tmp_path / "model.pt")
+    torch.jit.save(torch.jit.script(Module()), file)
+    made = rushlight.export.export(rushlight.load(file), (torch.ones(2),))
+    assert made.graph_signature.user_inputs == ("x",)
+    assert made.module()(torch.ones(2)).tolist() == [4.0, 4.0]

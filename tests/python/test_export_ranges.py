@@ -3,6 +3,7 @@ torch.export with the same module, arguments and dimensions."""
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -269,3 +270,68 @@ def test_a_custom_operator_that_returns_a_number() -> None:
         torch.library.register_fake("ranges::rows", lambda x: (x.clone(), x.shape[0]), lib=lib)
         with pytest.raises(NotImplementedError, match="ranges::rows returns a value that is no"):
             ours.export(Of(lambda x: torch.ops.ranges.rows(x)), (torch.ones(3),))
+
+
+def written(program: Any) -> Any:
+    """The file of a program, at its beginning."""
+    file = io.BytesIO()
+    ours.save(program, file)
+    file.seek(0)
+    return file
+
+
+def equal_numbers(x: Any, n: Any) -> Any:
+    a, b = n.tolist()
+    return torch.zeros(a).reshape(b) + x[0]
+
+
+def equal_to_a_constant(x: Any, n: Any) -> Any:
+    a, b = n.tolist()
+    return torch.ones(24).view(a, 4) * b + x[0]
+
+
+def equal_to_a_size(x: Any, n: Any) -> Any:
+    a, b = n.tolist()
+    torch._check(a == x.shape[0])
+    return x + torch.ones(a) + b
+
+
+def equal_to_a_sum(x: Any, n: Any) -> Any:
+    a, b, c = n.tolist()
+    torch._check(a + b == c)
+    return x * 2
+
+
+def an_index(x: Any, n: Any) -> Any:
+    return x[n[0].item()] + 1
+
+
+FOLLOWING = {
+    equal_numbers: [4, 4],
+    equal_to_a_constant: [6, 1],
+    equal_to_a_size: [5, 2],
+    equal_to_a_sum: [2, 3, 5],
+    an_index: [2],
+}
+
+
+@pytest.mark.parametrize("function", FOLLOWING, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("table", [None, {}], ids=["exported", "functional"])
+def test_pytorch_opens_what_has_numbers_that_follow(function: Any, table: Any) -> None:
+    """A number of data that equals another one, a size or a constant is in no node any more."""
+    args = (torch.arange(5.0), torch.tensor(FOLLOWING[function]))
+    shapes = (({0: ours.Dim.AUTO}, None),)
+    made = ours.export(Of(function), args, dynamic_shapes=shapes)
+    made = made if table is None else made.run_decompositions(table)
+    theirs = torch.export.load(written(made))
+    assert str(ours.load(written(made))) == str(theirs)
+    assert torch.equal(theirs.module()(*args), function(*args))
+
+
+def test_a_range_of_a_formula_is_written_once() -> None:
+    """Two sizes 2*n have one entry; with two, no reader took the file."""
+    n = ours.Dim("n", min=2, max=16)
+    args = (torch.ones(6), torch.ones(6), torch.ones(3))
+    shapes = (({0: 2 * n}, {0: 2 * n}, {0: n}),)
+    made = ours.export(Of(lambda x, y, z: (x + y)[::2] + z), args, dynamic_shapes=shapes)
+    assert str(ours.load(written(made))) == str(torch.export.load(written(made)))

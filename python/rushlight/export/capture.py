@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from .. import _rushlight
+from ..signature import signature
 from .draft import report_of
 from .dynamic_shapes import (
     MOST,
@@ -210,7 +211,8 @@ def _export(
 
         handle, report = export_live(mod, args, kwargs, shapes, is_draft, kept, defers)
         return ExportedProgram(handle), report
-    found = [item.name for item in mod.inputs][: len(args)]
+    # not mod.inputs: that may be an attribute of the program
+    found = [item.name for item in signature(mod, "forward")[0]][: len(args)]
     names = [*found, *(f"args_{i}" for i in range(len(found), len(args))), *kwargs]
     arguments = dict(zip(names, (*args, *kwargs.values()), strict=True))
     dimensions = _all_dimensions(arguments, shapes)
