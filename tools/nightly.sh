@@ -57,6 +57,8 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
     "$python" -m pytest -q tests/python/test_expressions.py
   [ ! -d "$corpus" ] || step "TorchScript to exported programs, beside PyTorch" env PYTHONPATH=build-nightly/python "$python" \
     tests/python/export_walk.py "$corpus"
+  [ ! -d "$corpus" ] || step "sizes that exported programs refuse, beside PyTorch" env PYTHONPATH=build-nightly/python "$python" \
+    tests/python/export_sizes.py "$corpus"
   step "decompositions of all operators" env PYTHONPATH=build-nightly/python:tests/python "$python" tests/python/decompose_walk.py
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
   [ ! -d "$corpus" ] || step "training, the whole corpus" env PYTHONPATH=build-nightly/python "$python" tests/python/train_walk.py "$corpus"
