@@ -131,3 +131,26 @@ def test_a_draft_of_a_custom_operator_without_a_fake_implementation() -> None:
 def test_a_draft_without_failures() -> None:
     made = draft_export(Fixed(), (torch.ones(5),))
     assert made._report.successful() and "Congratulations" in str(made._report)
+
+
+@torch.library.custom_op("rushlight_test::corner", mutates_args=())
+def corner(t: torch.Tensor, at: torch.Tensor) -> tuple[int, int]:
+    return at[0].item(), at[1].item()  # type: ignore[return-value]
+
+
+@corner.register_fake
+def _(t: torch.Tensor, at: torch.Tensor) -> tuple[int, int]:
+    context = torch.library.get_ctx()
+    return context.new_dynamic_size(), context.new_dynamic_size()
+
+
+def test_numbers_of_a_custom_operator_are_refused() -> None:
+    """They were those of the example, and the operator was gone."""
+
+    class Cut(torch.nn.Module):
+        def forward(self, t: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+            i, j = corner(t, at)
+            return t[:i, :j]
+
+    with pytest.raises(NotImplementedError, match="rushlight_test::corner returns a number"):
+        export(Cut(), (torch.randn(4, 5), torch.tensor([2, 3])))

@@ -106,7 +106,7 @@ class LiveTracer(Tracer):
         if name == "aten::lift_fresh" and not self.known(args[0]):
             return self.lifted_constant(args[0])
         is_custom = known is not None and func.namespace not in _OUR_NAMESPACES
-        if is_custom and known and any("Tensor" in kind.text for kind in known.results):
+        if is_custom and known and known.results:
             self.describe(func, args, kwargs)
         is_constant = bool(self.constants) and self.is_of_constants(func, args, kwargs)
         self.is_custom = is_custom
@@ -128,9 +128,20 @@ class LiveTracer(Tracer):
             return
         context = _FakeContext(self)
         mode = self.mode or contextlib.nullcontext()
+
+        def fake(*given: Any) -> Any:
+            result = kernel(*given, **kwargs)
+            for leaf in torch.utils._pytree.tree_leaves(result):
+                if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                    raise NotImplementedError(
+                        f"the custom operator {func.name()} returns a number that depends on sizes "
+                        "or data: only its tensors can be exported"
+                    )
+            return result
+
         try:
             with mode, torch._library.fake_impl.set_ctx_getter(lambda: context):
-                closure, _, _ = self.closure(lambda *a: kernel(*a, **kwargs), args)
+                closure, _, _ = self.closure(fake, args)
         except RuntimeError as error:
             if self.is_draft and "no fake impl registered" in str(error):
                 return
