@@ -318,6 +318,24 @@ static void check_scan(verifier *v, const fx_node *n, int64_t times)
   check_results(v, n, outputs_of(g).n);
 }
 
+/* Check that operands and results are described as the graph's inputs and outputs are, which take
+ * their place when the graph is put into the one around it. */
+static void check_described(verifier *v, const fx_node *n, const fx_graph *g, uint32_t at)
+{
+  const verify_items outputs = outputs_of(g);
+  uint32_t i = at + 1;
+
+  for (const fx_node *p = g->first; p && p->op == FX_PLACEHOLDER && i < n->n_args;
+       p = p->next, i++)
+    if (!verify_vals_agree(verify_val_of(&n->args[i]), p->val))
+      verify_fault(v, RULE_HOP_OPERANDS, n, "expected operand %u of %s as its graph's '%s' is", i,
+                   n->target, p->name);
+  for (i = 0; n->val && n->val->kind == FX_VAL_LIST && i < n->val->n && i < outputs.n; i++)
+    if (!verify_vals_agree(n->val->as.items[i], verify_val_of(&outputs.items[i])))
+      verify_fault(v, RULE_HOP_RESULTS, n, "expected result %u of %s as its graph returns it", i,
+                   n->target);
+}
+
 /* Operators that run one graph: the arguments behind it are its operands. */
 static void check_wrapper(verifier *v, const fx_node *n, uint32_t at)
 {
@@ -325,6 +343,7 @@ static void check_wrapper(verifier *v, const fx_node *n, uint32_t at)
 
   if (!g)
     return;
+  check_described(v, n, g, at);
   check_operands(v, n, g, "graph", (int64_t)n->n_args - at - 1);
   check_results(v, n, outputs_of(g).n);
 }

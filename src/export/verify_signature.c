@@ -349,6 +349,10 @@ static void check_calls(verifier *v)
   for (uint32_t i = 0; i < v->p->n_calls; i++) {
     const exported_call_entry *e = &v->p->calls[i];
     session_poll(v->s);
+    if (i && !*e->fqn)
+      verify_fault(v, RULE_CALL_ROOT, NULL,
+                   "expected the program itself, '', as the first module call only, found it "
+                   "again");
     check_call_values(v, e, "an input", e->inputs, e->n_inputs);
     check_call_values(v, e, "an output", e->outputs, e->n_outputs);
     if (i && e->has_signature) {

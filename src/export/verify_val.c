@@ -246,6 +246,21 @@ static bool number_of(const fx_number *n, int64_t *out)
   return n->has_value;
 }
 
+bool verify_vals_agree(const fx_val *a, const fx_val *b)
+{
+  if (!a || !b || a->kind != FX_VAL_TENSOR || b->kind != FX_VAL_TENSOR)
+    return true;
+  const fx_tensor *t = a->as.tensor, *u = b->as.tensor;
+  int64_t x, y;
+
+  if (t->dtype != u->dtype || t->n_dims != u->n_dims)
+    return false;
+  for (uint32_t i = 0; i < t->n_dims; i++)
+    if (number_of(&t->sizes[i], &x) && number_of(&u->sizes[i], &y) && x != y)
+      return false;
+  return true;
+}
+
 /* Make facts of a described tensor; returns false if a size has no example. */
 static bool facts_of(session *s, const fx_val *val, shape_facts *out)
 {

@@ -352,6 +352,11 @@ def no_call_of_the_program(m: Model) -> None:
     m.calls[0]["signature"] = None
 
 
+@damage("calls.root", "kept_calls")
+def the_program_as_a_call_of_itself(m: Model) -> None:
+    m.calls[-1]["fqn"] = ""
+
+
 @damage("calls.value", "kept_calls", torch=True)
 def a_module_that_is_given_nothing(m: Model) -> None:
     call = next(c for c in m.calls if c["fqn"] == "a")
@@ -382,6 +387,19 @@ def a_branch_that_is_a_number(m: Model) -> None:
 def an_operand_too_few(m: Model) -> None:
     node = m.called("cond")
     node["inputs"][3]["arg"]["as_tensors"].pop()
+
+
+@damage("hop.operands", "regions")
+def an_operand_of_another_size(m: Model) -> None:
+    name = m.called("wrap_with")["inputs"][-1]["arg"]["as_tensor"]["name"]
+    m.value(name)["sizes"][0] = {"as_int": 7}
+
+
+@damage("hop.results", "regions")
+def a_result_of_another_dtype(m: Model) -> None:
+    graph = graph_of(m.called("wrap_with_set_grad"), 1)
+    name = graph["outputs"][0]["as_tensor"]["name"]
+    graph["tensor_values"][name]["dtype"] = 8
 
 
 @damage("hop.results", "loops")
