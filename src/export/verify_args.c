@@ -319,19 +319,21 @@ static void check_scan(verifier *v, const fx_node *n, int64_t times)
 }
 
 /* Check that operands and results are described as the graph's inputs and outputs are, which take
- * their place when the graph is put into the one around it. */
+ * their place when the graph is put into the one around it.  Inside of autocast a dtype is what
+ * the operator has without it, in decomposed programs. */
 static void check_described(verifier *v, const fx_node *n, const fx_graph *g, uint32_t at)
 {
   const verify_items outputs = outputs_of(g);
+  const bool any_dtype = v->is_autocast || strstr(n->target, "autocast");
   uint32_t i = at + 1;
 
   for (const fx_node *p = g->first; p && p->op == FX_PLACEHOLDER && i < n->n_args;
        p = p->next, i++)
-    if (!verify_vals_agree(verify_val_of(&n->args[i]), p->val))
+    if (!verify_vals_agree(verify_val_of(&n->args[i]), p->val, any_dtype))
       verify_fault(v, RULE_HOP_OPERANDS, n, "expected operand %u of %s as its graph's '%s' is", i,
                    n->target, p->name);
   for (i = 0; n->val && n->val->kind == FX_VAL_LIST && i < n->val->n && i < outputs.n; i++)
-    if (!verify_vals_agree(n->val->as.items[i], verify_val_of(&outputs.items[i])))
+    if (!verify_vals_agree(n->val->as.items[i], verify_val_of(&outputs.items[i]), any_dtype))
       verify_fault(v, RULE_HOP_RESULTS, n, "expected result %u of %s as its graph returns it", i,
                    n->target);
 }

@@ -236,6 +236,7 @@ typedef struct shape_try {
   const fx_node *n;
   const op *o;
   shape_arg *args;
+  bool any_dtype;   /* autocast chooses dtypes itself */
   const char *what; /* differs: "dtype", "number of dimensions", "size"; NULL: nothing does */
   int64_t expected, found;
 } shape_try;
@@ -246,14 +247,14 @@ static bool number_of(const fx_number *n, int64_t *out)
   return n->has_value;
 }
 
-bool verify_vals_agree(const fx_val *a, const fx_val *b)
+bool verify_vals_agree(const fx_val *a, const fx_val *b, bool any_dtype)
 {
   if (!a || !b || a->kind != FX_VAL_TENSOR || b->kind != FX_VAL_TENSOR)
     return true;
   const fx_tensor *t = a->as.tensor, *u = b->as.tensor;
   int64_t x, y;
 
-  if (t->dtype != u->dtype || t->n_dims != u->n_dims)
+  if ((!any_dtype && t->dtype != u->dtype) || t->n_dims != u->n_dims)
     return false;
   for (uint32_t i = 0; i < t->n_dims; i++)
     if (number_of(&t->sizes[i], &x) && number_of(&u->sizes[i], &y) && x != y)
@@ -442,7 +443,8 @@ static void compare(shape_try *job, const shape_facts *r, const fx_val *val)
 
   if (!t || r->dtype == DTYPE_NONE)
     return;
-  note_difference(job, "dtype", r->dtype, t->dtype);
+  if (!job->any_dtype)
+    note_difference(job, "dtype", r->dtype, t->dtype);
   note_difference(job, "number of dimensions", r->n_dims, t->n_dims);
   for (int i = 0; i < r->n_dims && !job->what; i++) {
     int64_t size;
@@ -476,10 +478,10 @@ static void try_shape(session *s, void *arg)
 /* A refusal of the rule is no fault: it may be stricter than PyTorch about an example. */
 static void check_shape(verifier *v, const fx_node *n, const op *o)
 {
-  shape_try job = {.n = n, .o = o};
+  shape_try job = {.n = n, .o = o, .any_dtype = v->is_autocast};
   const char *why;
 
-  if (v->is_autocast || o->outside || !op_has_shape(o) || n->n_args > o->schema->n_args)
+  if (o->outside || !op_has_shape(o) || n->n_args > o->schema->n_args)
     return;
   if (!verify_try(v, try_shape, &job, &why) || !job.what)
     return;
