@@ -9,10 +9,11 @@
  * (ops/kernels/packed.h); what is kept is marked as a parameter, so that products pack it and no
  * operator takes its buffer.
  *
- * Threads: what is kept is immutable and only added, so readers take no lock.  Two threads may
- * compute the same; one of them adds it. */
+ * Threads: what is kept is immutable and only added, so readers take no lock.  Several threads may
+ * compute the same at once; the first keeps it. */
 #include "compile/compiler.h"
 
+#include "base/threads.h"
 #include "ops/call/call.h"
 #include "ops/kernels/packed.h"
 #include "passes/passes.h"
@@ -51,6 +52,7 @@ typedef struct derived {
   _Atomic(kept *) first;
   _Atomic uint64_t seen; /* a digest of the arguments of the last call that kept nothing */
   atomic_uint n_kept;
+  mutex lock;            /* of keeping more */
 } derived;
 
 /* -- Facts of arguments ------------------------------------------------------------------------ */
@@ -199,20 +201,34 @@ static kept *kept_new(context *c, const rush_value *args, size_t n_args, uint32_
   return k;
 }
 
+/* True if the storage is an argument's, or that of a result before the n-th. */
+static bool is_counted(const kept *k, const rush_value *results, uint32_t n)
+{
+  const storage *st = results[n].as.tensor->st;
+
+  for (uint32_t i = 0; i < k->n_facts; i++)
+    if (k->facts[i].st == st)
+      return true;
+  for (uint32_t i = 0; i < n; i++)
+    if (results[i].as.tensor->st == st)
+      return true;
+  return false;
+}
+
 /* Take the results of a call; false: they cannot be the same in every call, or one is an argument
  * itself, whose header is the program's. */
 static bool take_results(kept *k, const rush_value *results)
 {
   for (uint32_t i = 0; i < k->n_results; i++) {
-    rush_tensor *t = results[i].tag == RUSH_TAG_TENSOR ? results[i].as.tensor : NULL;
+    const rush_tensor *t = results[i].tag == RUSH_TAG_TENSOR ? results[i].as.tensor : NULL;
 
     if (!t || t->extra || !heap_is_unique(&t->h) || (int64_t)t->st->n_bytes > MOST_BYTES)
       return false;
-    k->result_bytes += (int64_t)t->st->n_bytes;
   }
   for (uint32_t i = 0; i < k->n_results; i++) {
     k->results[i] = value_retain(results[i]);
     results[i].as.tensor->h.flags |= TENSOR_IS_PARAMETER;
+    k->result_bytes += is_counted(k, results, i) ? 0 : (int64_t)results[i].as.tensor->st->n_bytes;
   }
   return true;
 }
@@ -228,14 +244,22 @@ static uint64_t digest(const kept *k)
   return h | 1;
 }
 
-static void keep_results(derived *d, kept *k)
+/* Keep a record with its results; false: there are enough, or another thread keeps the same. */
+static bool keep(derived *d, kept *k, const rush_call *call)
 {
-  kept *head = atomic_load_explicit(&d->first, memory_order_relaxed);
+  mutex_lock(&d->lock);
+  const bool is_new = atomic_load(&d->n_kept) < MOST_KEPT &&
+                      !find(d, call->args, call->n_args, k->made_in) &&
+                      take_results(k, call->results);
 
-  do
-    k->next = head;
-  while (!atomic_compare_exchange_weak_explicit(&d->first, &head, k, memory_order_release,
-                                                memory_order_relaxed));
+  if (is_new) {
+    k->next = atomic_load_explicit(&d->first, memory_order_relaxed);
+    atomic_store_explicit(&d->first, k, memory_order_release);
+    atomic_fetch_add(&d->n_kept, 1);
+    mem_count_packed(d->ctx, k->result_bytes);
+  }
+  mutex_unlock(&d->lock);
+  return is_new;
 }
 
 /* Run the nodes, and keep what they make if the weights are those of the call before. */
@@ -248,16 +272,8 @@ static rush_status compute_results(rush_call *call, derived *d, mode now)
   const bool again = k && atomic_exchange_explicit(&d->seen, seen, memory_order_relaxed) == seen;
   rush_status st = call->state->run(call, call->state->body);
 
-  if (st == RUSH_OK && again && take_results(k, call->results) &&
-      atomic_fetch_add_explicit(&d->n_kept, 1, memory_order_relaxed) < MOST_KEPT) {
-    mem_count_packed(d->ctx, k->result_bytes);
-    keep_results(d, k);
-    return RUSH_OK;
-  }
-  if (k) {
-    k->result_bytes = 0;
+  if (k && !(st == RUSH_OK && again && keep(d, k, call)))
     kept_free(d->ctx, k);
-  }
   return st;
 }
 
@@ -288,6 +304,7 @@ static rush_status prepare_derived(rush_context *c, const rush_node *node, void 
   if (!d)
     return own->backend.api->error_set(err, RUSH_ENOMEM, NULL, "no memory for derived weights");
   d->ctx = c;
+  mutex_init(&d->lock);
   *state = d;
   return RUSH_OK;
 }
@@ -301,6 +318,7 @@ static void destroy_derived(void *state, void *user)
     next = k->next;
     kept_free(d->ctx, k);
   }
+  mutex_destroy(&d->lock);
   mem_free(d->ctx, d, sizeof *d);
 }
 

@@ -30,19 +30,20 @@ static bool all_follow(const deriver *d, const ir_node *n)
   return true;
 }
 
+/* True if an argument is a tensor or has tensors, as far as types tell. */
 static bool has_tensor(const ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     const type *t = ir_node_input(n, i)->type;
 
-    if (type_is(t, TYPE_TENSOR) || (type_is(t, TYPE_LIST) && !type_is(type_elem(t), TYPE_INT)))
+    t = type_is(t, TYPE_LIST) ? type_elem(t) : t;
+    if (type_is(t, TYPE_TENSOR) || type_is(t, TYPE_OPTIONAL))
       return true;
   }
   return false;
 }
 
-/* True for an operator that computes tensors from arguments that are tensors, numbers, texts or
- * lists of them. */
+/* True for an operator that makes tensors of tensors, and does nothing else. */
 static bool computes(const ir_node *n)
 {
   if (n->kind != IR_OP || n->n_blocks || !n->n_outputs || op_waits(n->op) ||
