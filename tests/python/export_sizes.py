@@ -15,20 +15,16 @@ say where it cannot export the program with fixed sizes, or cannot open what it 
 
 from __future__ import annotations
 
-import argparse
 import collections
 import copy
-import fnmatch
 import functools
 import importlib
 import inspect
 import io
 import json
-import logging
 import os
 import pathlib
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -228,18 +224,8 @@ class Sizes:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("corpus", type=pathlib.Path)
-    p.add_argument("--only", default="*", help="archives whose name fits this pattern")
-    o = p.parse_args()
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    torch.set_num_threads(1)
     sizes = Sizes(Walk())
-    for path in sorted(o.corpus.rglob("model.pt")):
-        name = str(path.parent.relative_to(o.corpus))
-        if fnmatch.fnmatch(name, o.only) and (call := export_walk.first_call(path.parent)):
-            sizes.take(name, path, call)
+    export_walk.walked(__doc__.splitlines()[0], sizes.take)
     sizes.report()
     return 1 if any(found[WRONG] for found in sizes.found.values()) else 0
 

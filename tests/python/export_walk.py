@@ -25,6 +25,7 @@ import re
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import executor_runs
@@ -282,19 +283,24 @@ class Walk:
         )
 
 
-def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def walked(about: str, take: Callable[[str, pathlib.Path, Call], None]) -> None:
+    """Take the first call of each archive of the corpus that the command line names."""
+    p = argparse.ArgumentParser(description=about)
     p.add_argument("corpus", type=pathlib.Path)
     p.add_argument("--only", default="*", help="archives whose name fits this pattern")
     o = p.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
-    walk = Walk()
     for path in sorted(o.corpus.rglob("model.pt")):
         name = str(path.parent.relative_to(o.corpus))
         if fnmatch.fnmatch(name, o.only) and (call := first_call(path.parent)):
-            walk.take(name, path, call)
+            take(name, path, call)
+
+
+def main() -> int:
+    walk = Walk()
+    walked(__doc__.splitlines()[0], walk.take)
     walk.report()
     return 1 if walk.n["wrong"] or not walk.n["taken"] else 0
 

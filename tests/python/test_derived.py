@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import rushlight
+from executor_runs import Loaded
 
 torch = pytest.importorskip("torch")
 
@@ -59,17 +60,6 @@ class Network(nn.Module):
 def saved(net: Any, path: pathlib.Path) -> pathlib.Path:
     torch.jit.script(net.eval()).save(str(path))
     return path
-
-
-class Loaded:
-    """A module whose calls are an executor's; the setting is the process's."""
-
-    def __init__(self, path: pathlib.Path, executor: str) -> None:
-        self.executor, self.module = executor, rushlight.load(str(path))
-
-    def __call__(self, *args: Any) -> Any:
-        rushlight.set_executor(self.executor)
-        return self.module(*args)
 
 
 def both(path: pathlib.Path) -> tuple[Loaded, Loaded]:

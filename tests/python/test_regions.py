@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import rushlight
+from executor_runs import Loaded
 
 torch = pytest.importorskip("torch")
 
@@ -422,17 +423,6 @@ def settings() -> Iterator[None]:
     rushlight.set_num_threads(threads)
     rushlight.set_cpu("native")
     rushlight.set_executor("profiling")
-
-
-class Loaded:
-    """A module whose calls are an executor's; the setting is the process's."""
-
-    def __init__(self, path: pathlib.Path, executor: str) -> None:
-        self.executor, self.module = executor, rushlight.load(str(path))
-
-    def __call__(self, *args: Any) -> Any:
-        rushlight.set_executor(self.executor)
-        return self.module(*args)
 
 
 def near(got: Any, theirs: Any, net: Any, x: Any) -> None:
