@@ -71,8 +71,8 @@ static bool live_together(const region_place *p, const region_place *q)
   return p->first <= q->last && q->first <= p->last;
 }
 
-/* Give the place the first gap between those placed that live while it does; `placed` is in the
- * order of their memory. */
+/* Give the place the first gap among those placed that are alive at the same time; `placed` is in
+ * the order of their memory. */
 static void set_offset(region *r, uint32_t place, uint32_t *placed, uint32_t *n_placed)
 {
   region_place *p = &r->places[place];

@@ -282,8 +282,8 @@ static const phase first_phases[] = {
   {pass_constant_propagation_immutable_types, false},
   {pass_constant_loop_unrolling, false}, /* loops whose count follows from sizes */
 };
-/* While they find sizes: a list of factors that a loop fills gives the sizes of one interpolation,
- * and these the loop of the next. */
+/* Repeated while they find sizes: the list of factors that a loop fills gives the sizes of one
+ * interpolation, which the next one's loop needs. */
 static const phase repeated_phases[] = {
   {pass_remove_list_mutation, false}, /* sizes and factors in lists */
   {pass_peephole_list_idioms, false},

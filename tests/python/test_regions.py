@@ -671,7 +671,7 @@ def test_it_is_seen(command: str, tmp_path: pathlib.Path) -> None:
 
 
 def test_memory_of_long_and_short_lives(command: str, tmp_path: pathlib.Path) -> None:
-    """What is kept for later beside what is read at once leaves no large gaps."""
+    """Values that live long beside short-lived ones leave no large gaps in a region's memory."""
 
     net, x = network("shortcuts")
     path = tmp_path / "net.pt"
