@@ -330,12 +330,13 @@ static void check_described(verifier *v, const fx_node *n, const fx_graph *g, ui
   for (const fx_node *p = g->first; p && p->op == FX_PLACEHOLDER && i < n->n_args;
        p = p->next, i++)
     if (!verify_vals_agree(verify_val_of(&n->args[i]), p->val, any_dtype))
-      verify_fault(v, RULE_HOP_OPERANDS, n, "expected operand %u of %s to be described as its graph's input '%s'", i,
+      verify_fault(v, RULE_HOP_OPERANDS, n,
+                   "expected operand %u of %s to be described as its graph's input '%s'", i,
                    n->target, p->name);
   for (i = 0; n->val && n->val->kind == FX_VAL_LIST && i < n->val->n && i < outputs.n; i++)
     if (!verify_vals_agree(n->val->as.items[i], verify_val_of(&outputs.items[i]), any_dtype))
-      verify_fault(v, RULE_HOP_RESULTS, n, "expected result %u of %s to be described as its graph's output", i,
-                   n->target);
+      verify_fault(v, RULE_HOP_RESULTS, n,
+                   "expected result %u of %s to be described as its graph's output", i, n->target);
 }
 
 /* Operators that run one graph: the arguments behind it are its operands. */
