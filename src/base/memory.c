@@ -254,16 +254,17 @@ static bool reserve_limited(context *c, size_t n)
   return true;
 }
 
-/* True if n bytes fit under a limit that was set later: counts exclude the shards' pending bytes,
- * so it is exact to PENDING_BYTES per thread. */
+/* True if n bytes fit under a limit that was set later.  The shards' pending bytes are added up
+ * only where they could decide. */
 static bool fits_softly(context *c, size_t n)
 {
-  const size_t most = atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
+  const int64_t most = (int64_t)atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
   const int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
 
   if (n > SIZE_MAX / 4)
     return refuse_bytes(c, 0);
-  return (n <= most && (live <= 0 || (size_t)live <= most - n)) || refuse_bytes(c, n);
+  return live + N_SHARDS * PENDING_BYTES <= most - (int64_t)n ||
+         mem_live_bytes(c) <= most - (int64_t)n || refuse_bytes(c, n);
 }
 
 /* Count before an allocation; returns false to refuse it. */
@@ -318,7 +319,7 @@ static size_t most_bytes(const context *c)
 static rush_status over_limit(call_ctx *cx, size_t n_bytes)
 {
   context *c = cx->ctx;
-  int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
+  const int64_t live = mem_live_bytes(c);
 
   return error_set_limit(cx->err, RUSH_LIMIT_BYTES, "MemoryError",
                          "%zu bytes more, with %lld in use, would pass the limit of %zu bytes",
@@ -343,8 +344,7 @@ rush_status call_nomem(call_ctx *cx)
 rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
 {
   context *c = cx->ctx;
-  int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
-
+  const int64_t live = mem_live_bytes(c);
   const size_t most = most_bytes(c);
 
   if (most == SIZE_MAX / 4 || (n_bytes < most && live + (int64_t)n_bytes <= (int64_t)most))

@@ -4,6 +4,7 @@
 #include <ucontext.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 
 static void accounts_every_byte(void **state)
 {
@@ -26,6 +27,28 @@ static void accounts_every_byte(void **state)
   mem_reset_peak(c);
   mem_get_stats(c, &s);
   assert_int_equal(s.peak_bytes, 0);
+  test_context_done(c);
+}
+
+/* A limit that is set later counts to the byte what this thread did before it: the bytes that it
+ * has not added to the shared count, above zero and below. */
+static void a_later_limit_is_exact(void **state)
+{
+  (void)state;
+  context *c = test_context(NULL);
+
+  assert_true(mem_count(c, 60000)); /* not in the shared count */
+  assert_true(mem_set_limit(c, 60100));
+  assert_false(mem_count(c, 101));
+  assert_true(mem_count(c, 100));
+  assert_true(mem_set_limit(c, 0));
+  assert_true(mem_count(c, 100000)); /* in the shared count */
+  mem_uncount(c, 60000);             /* not in the shared count */
+  assert_true(mem_set_limit(c, 160100));
+  assert_false(mem_count(c, 60001));
+  assert_true(mem_count(c, 60000));
+  mem_uncount(c, 160100);
+  assert_true(mem_set_limit(c, 0));
   test_context_done(c);
 }
 
@@ -292,6 +315,7 @@ int main(void)
     cmocka_unit_test(accounts_every_byte),
     cmocka_unit_test(data_of_all_sizes),
     cmocka_unit_test(the_limit_holds),
+    cmocka_unit_test(a_later_limit_is_exact),
     cmocka_unit_test(host_allocator_gets_all_back),
     cmocka_unit_test(a_slot_is_filled_once),
     cmocka_unit_test(deadline_cancel_and_depth),
