@@ -334,16 +334,45 @@ static void choose_facts(session *s, plan_job *job)
 
 static void free_code_deferred(void *c) { code_free(c); }
 
+/* Leave a recorded size open if it is `size`, and the strides that would follow from it. */
+static void leave_open(ir_facts *f, int dim, int64_t size)
+{
+  if (dim >= f->n_dims || f->sizes[dim] != size)
+    return;
+  f->sizes[dim] = IR_SIZE_UNKNOWN;
+  for (int k = 0; k < dim; k++)
+    f->strides[k] = IR_STRIDE_UNKNOWN;
+}
+
+/* Where the plan leaves the size of an argument open, leave equal sizes of the same dimension open
+ * at the points: they were recorded in the first call, and a guard for its batch would fail at each
+ * call that comes.  Sizes that follow from it in other ways are found when their guards fail. */
+static void open_points(const plan_job *job, ir_facts *points, uint32_t n_points)
+{
+  const executor *e = job->e;
+
+  for (uint32_t i = 0; i < e->n_args; i++) {
+    const ir_facts *wide = &job->facts[i], *first = &e->first[i];
+
+    for (int d = 0; job->entry >> i & 1 && d < wide->n_dims && d < first->n_dims; d++)
+      if (wide->sizes[d] == IR_SIZE_UNKNOWN && first->sizes[d] != IR_SIZE_UNKNOWN)
+        for (uint32_t k = 0; k < n_points; k++)
+          leave_open(&points[k], d, first->sizes[d]);
+  }
+}
+
 /* Return the profiled code that a plan's guards bail out to, and tell the passes what it recorded;
  * NULL: the plan has no guards. */
-static const code *profiled_for_plan(session *s, const code *canonical, specialisation *sp)
+static const code *profiled_for_plan(session *s, const plan_job *job, specialisation *sp)
 {
-  const code *c = context_profiles(s->cx->ctx) ? code_profiled(s, canonical) : NULL;
+  const code *c = context_profiles(s->cx->ctx) ? code_profiled(s, job->canonical) : NULL;
 
   if (!c)
     return NULL;
+  ir_facts *seen = points_facts(s, c->points);
+  open_points(job, seen, c->points->n);
   sp->base = c->graph;
-  sp->points = (point_facts){points_facts(s, c->points), c->points->n, c->points->everywhere};
+  sp->points = (point_facts){seen, c->points->n, c->points->everywhere};
   return c;
 }
 
@@ -364,7 +393,7 @@ static void make_plan(session *s, void *arg)
     entry[i] = job->entry >> i & 1 ? &job->facts[i] : NULL;
   session_lock_to_read(s, &f->program->lock);
   job->epoch = context_state_epoch(s->cx->ctx);
-  profiled = profiled_for_plan(s, job->canonical, &sp);
+  profiled = profiled_for_plan(s, job, &sp);
   ir_graph *g = passes_run(s, f, &sp, job->is_recorded, NULL);
   session_defer(s, ir_graph_free_deferred, g);
   /* Behind other plans it is made all the same: it would be tried at each call. */

@@ -94,7 +94,7 @@ rush_status act_profile(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
-const ir_facts *points_facts(session *s, const code_points *p)
+ir_facts *points_facts(session *s, const code_points *p)
 {
   ir_facts *facts = session_array(s, ir_facts, (size_t)p->n + 1);
   mutex *lock = (mutex *)(uintptr_t)&p->lock;

@@ -45,7 +45,7 @@ typedef struct code_points {
 const code *code_profiled(session *s, const code *canonical);
 void points_free(context *c, code_points *p);
 /* Copy the facts that were recorded, those of points that are given up without. */
-const ir_facts *points_facts(session *s, const code_points *p);
+ir_facts *points_facts(session *s, const code_points *p);
 
 action act_profile;
 /* Check the guard of a point; if it fails, the frame is replaced: f->pc is where it continues. */

@@ -370,8 +370,8 @@ FAULTS = (
         "moved geometry",
         "sizes are assumed although the call changes them in place",
         "src/passes/specialise.c",
-        "    if ((phases[i].needs_geometry && r.may.moves_geometry) ||",
-        "    if ((phases[i].needs_geometry && !g) ||",
+        "    if (phases[i].needs_geometry && r->may.moves_geometry)",
+        "    if (phases[i].needs_geometry && !g)",
         "test_plans.py -k change_in_the_call",
     ),
     Fault(

@@ -83,6 +83,22 @@ def test_a_changing_batch_costs_two_plans(tmp_path: pathlib.Path) -> None:
     assert "Float(*, 4" in ours.forward.plans
 
 
+def test_a_changing_batch_fails_no_guard(tmp_path: pathlib.Path) -> None:
+    """What the first call recorded behind the pooling has its batch; a plan for any batch does not
+    expect it again."""
+    module = nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.BatchNorm2d(8), nn.MaxPool2d(2), nn.Flatten(),
+    ).eval()  # fmt: skip
+    ours = loaded(module, tmp_path)
+    for n in (5, 3, 9, 1, 16):
+        x = torch.randn(n, 3, 32, 32)
+        same(ours(x), module(x))
+    seen = counts(ours)
+    assert seen["made"] == 1 and seen["failures"] == 0
+    assert re.findall("guards: .*", ours.forward.plans) == ["guards: 0 checked, 0 did not hold"]
+
+
 def test_sizes_that_the_program_asks_for(tmp_path: pathlib.Path) -> None:
     class Net(nn.Module):
         def forward(self, x):  # noqa: ANN001, ANN201
