@@ -37,9 +37,10 @@ typedef struct rush_source
  * into the library. NULL: no callback.  Do not call this while calls run. */
 RUSH_API void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void *user),
                                          void *user);
-/* Set the limit on the bytes in use of a context whose options had none; 0: no limit again.  It is
- * exact to within 64 KB per thread, and may be set while calls run.  RUSH_EARGUMENT: the options
- * had a limit, which is kept. */
+/* Set the limit on the bytes in use of a context whose options had none; 0: no limit again.  It may
+ * be set while calls run.  The headers of tensors that threads keep for reuse count as in use (at
+ * most 10 KB a thread); threads that allocate at the same moment may pass the limit by what each of
+ * them asks for.  RUSH_EARGUMENT: the options had a limit, which is kept. */
 RUSH_API rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_bytes,
                                                   rush_error *err) RUSH_CHECKED;
 

@@ -52,7 +52,7 @@ class limits:  # noqa: N801 -- used like torch.no_grad
 
 def set_limits(*, max_seconds: float | None = None, max_bytes: int | None = None) -> None:
     """Set the limits of every call from now on: seconds of each, and bytes in use in the whole
-    module (to within 64 KB per thread).
+    module.
 
     None: no limit. A module's own `max_seconds` and `max_bytes`, and those of a block, apply too:
     the smallest limit counts.

@@ -16,9 +16,9 @@
 /* Set the callback; interrupt(user) returns true to end the call.  NULL: none.  Do not call this
  * while calls run. */
 void context_set_interrupt(context *c, bool (*interrupt)(void *user), void *user);
-/* Limit the live bytes of a context that was made without a limit; 0: no limit.  It is exact to
- * within 64 KB per thread, and costs nothing while unset.  Returns false if the context was made
- * with a limit, which is exact and kept. */
+/* Limit the live bytes of a context that was made without a limit; 0: no limit.  It costs nothing
+ * while unset; threads that allocate at the same moment may pass it together.  Returns false if the
+ * context was made with a limit, which is exact and kept. */
 bool mem_set_limit(context *c, size_t n_bytes);
 
 #endif

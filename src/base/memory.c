@@ -254,8 +254,8 @@ static bool reserve_limited(context *c, size_t n)
   return true;
 }
 
-/* True if n bytes fit under a limit that was set later.  The shards' pending bytes are added up
- * only where they could decide. */
+/* True if n bytes fit under a limit that was set later.  Adding up the shards costs more than an
+ * allocation, so this is done only near the limit, where their pending bytes matter. */
 static bool fits_softly(context *c, size_t n)
 {
   const int64_t most = (int64_t)atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
@@ -431,10 +431,7 @@ void mem_set_cached(context *c, size_t (*cached_bytes)(context *c))
 
 void mem_reset_peak(context *c)
 {
-  int64_t live = atomic_load(&c->live_bytes);
-  for (int i = 0; i < N_SHARDS; i++)
-    live += atomic_load(&c->shards[i].pending_bytes);
-  atomic_store(&c->peak_bytes, live);
+  atomic_store(&c->peak_bytes, mem_live_bytes(c));
 }
 
 /* -- Small blocks ------------------------------------------------------------------------------ */

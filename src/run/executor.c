@@ -344,9 +344,10 @@ static void leave_open(ir_facts *f, int dim, int64_t size)
     f->strides[k] = IR_STRIDE_UNKNOWN;
 }
 
-/* Where the plan leaves the size of an argument open, leave equal sizes of the same dimension open
- * at the points: they were recorded in the first call, and a guard for its batch would fail at each
- * call that comes.  Sizes that follow from it in other ways are found when their guards fail. */
+/* Where the plan leaves the size of an argument open, also leave it open at the points, wherever
+ * the same dimension had the size of the first call: a guard that expects the first call's batch
+ * would fail at every other batch.  A size that was computed from the batch (a product, say) is not
+ * recognised; its guard fails twice, and the next plan knows better. */
 static void open_points(const plan_job *job, ir_facts *points, uint32_t n_points)
 {
   const executor *e = job->e;
