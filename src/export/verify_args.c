@@ -318,6 +318,14 @@ static void check_scan(verifier *v, const fx_node *n, int64_t times)
   check_results(v, n, outputs_of(g).n);
 }
 
+/* True if a result that is described so can be what the graph returns there. */
+static bool can_return(const fx_val *val, const fx_arg *output, bool any_dtype)
+{
+  if (output->kind != FX_NODE)
+    return !val || val->kind != FX_VAL_TENSOR;
+  return verify_vals_agree(val, output->as.node->val, any_dtype);
+}
+
 /* Check that operands and results are described as the graph's inputs and outputs are, which take
  * their place when the graph is put into the one around it.  Inside of autocast a dtype is what
  * the operator has without it, in decomposed programs. */
@@ -334,7 +342,7 @@ static void check_described(verifier *v, const fx_node *n, const fx_graph *g, ui
                    "expected operand %u of %s to be described as its graph's input '%s'", i,
                    n->target, p->name);
   for (i = 0; n->val && n->val->kind == FX_VAL_LIST && i < n->val->n && i < outputs.n; i++)
-    if (!verify_vals_agree(n->val->as.items[i], verify_val_of(&outputs.items[i]), any_dtype))
+    if (!can_return(n->val->as.items[i], &outputs.items[i], any_dtype))
       verify_fault(v, RULE_HOP_RESULTS, n,
                    "expected result %u of %s to be described as its graph's output", i, n->target);
 }

@@ -68,8 +68,8 @@ static inline verify_items verify_items_of(const fx_arg *a)
   const bool is_list = a->kind == FX_LIST || a->kind == FX_TUPLE;
   return (verify_items){is_list ? a->as.items : a, is_list ? a->n : 1};
 }
-/* False if both are tensors of other dtypes (unless any will do), ranks or sizes (by their
- * examples). */
+/* False if only one is a tensor, or both are of other dtypes (unless any will do), ranks or sizes
+ * (by their examples). */
 bool verify_vals_agree(const fx_val *a, const fx_val *b, bool any_dtype);
 static inline const fx_val *verify_val_of(const fx_arg *a)
 {

@@ -249,8 +249,10 @@ static bool number_of(const fx_number *n, int64_t *out)
 
 bool verify_vals_agree(const fx_val *a, const fx_val *b, bool any_dtype)
 {
-  if (!a || !b || a->kind != FX_VAL_TENSOR || b->kind != FX_VAL_TENSOR)
+  if (!a || !b)
     return true;
+  if (a->kind != FX_VAL_TENSOR || b->kind != FX_VAL_TENSOR)
+    return a->kind != FX_VAL_TENSOR && b->kind != FX_VAL_TENSOR;
   const fx_tensor *t = a->as.tensor, *u = b->as.tensor;
   int64_t x, y;
 

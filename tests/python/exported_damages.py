@@ -402,6 +402,12 @@ def a_result_of_another_dtype(m: Model) -> None:
     graph["tensor_values"][name]["dtype"] = 8
 
 
+@damage("hop.results", "regions")
+def a_list_where_a_tensor_is_described(m: Model) -> None:
+    graph = graph_of(m.called("wrap_with_set_grad"), 1)
+    graph["outputs"][0] = {"as_nested_tensors": [[]]}
+
+
 @damage("hop.results", "loops")
 def a_body_that_drops_a_value(m: Model) -> None:
     graph = graph_of(m.called("while_loop"), 1)
