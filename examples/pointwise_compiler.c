@@ -233,18 +233,22 @@ static rush_status run_group(rush_call *call)
 
 /* -- Registering ------------------------------------------------------------------------------- */
 
+#if defined(__x86_64__)
+#define CAN_EMIT 1
+#else /* groups run operator by operator */
+#define CAN_EMIT 0
+#endif
+
 static void compile(group *g, const rush_block *graph)
 {
-#if defined(__x86_64__)
+  if (!CAN_EMIT)
+    return;
   g->memory = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assembler a = {g->memory, 0, CODE_BYTES, 0};
   if (g->memory == MAP_FAILED)
     g->memory = NULL;
   else if (emit(&a, graph) && mprotect(g->memory, CODE_BYTES, PROT_READ | PROT_EXEC) == 0)
     memcpy(&g->fn, &g->memory, sizeof g->fn);
-#else
-  (void)g, (void)graph;
-#endif
 }
 
 static rush_status prepare_group(rush_context *c, const rush_node *node, void *user, void **state,

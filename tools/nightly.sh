@@ -79,6 +79,11 @@ step "planted faults" env PYTHONPATH=build-nightly/python "$python" tests/python
 step "resident memory, 10000 calls" env RUSH_CALLS=10000 RUSH_TEST_DATA=tests/data build-nightly/tests/test_api_resident
 step "deadlines" env RUSH_BUILD_DIR=build-nightly "$python" tests/python/deadlines.py
 step "fuzzers" sh tools/fuzz.sh 600
+if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null && [ -d "$corpus" ]; then
+  step "AArch64, under qemu" sh tools/aarch64.sh "$corpus" -- build-nightly/cli/rushlight
+else
+  echo "skipped: AArch64: no cross compiler, qemu-user or corpus here"
+fi
 step "size" sh tools/size.sh build-nightly
 
 if [ -n "$failed" ]; then

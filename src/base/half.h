@@ -6,6 +6,8 @@
 #include <stdint.h>
 #ifdef __F16C__
 #include <immintrin.h>
+#elif defined(RUSH_ISA_NEON)
+#include <arm_neon.h>
 #endif
 
 #define HALF_INLINE static inline __attribute__((always_inline, unused))
@@ -43,7 +45,7 @@ HALF_INLINE uint16_t f16_of_f32(float f)
   return (uint16_t)(r | ((u >> 16) & 0x8000u));
 }
 
-/* Convert n contiguous elements, eight at a time if the machine converts float16 itself; the bits
+/* Convert n contiguous elements, several at a time if the machine converts float16 itself; the bits
  * are the same except for NaN, which the formulas above convert. */
 static inline __attribute__((unused)) void f32_from_half(int is_bf16, const uint16_t *s, float *d,
                                                          int64_t n)
@@ -60,6 +62,14 @@ static inline __attribute__((unused)) void f32_from_half(int is_bf16, const uint
     _mm256_storeu_ps(d + i, x);
     if (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)))
       for (int64_t j = i; j < i + 8; j++)
+        d[j] = f32_of_f16(s[j]);
+  }
+#elif defined(RUSH_ISA_NEON)
+  for (; i + 4 <= n; i += 4) {
+    const float32x4_t x = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(s + i)));
+    vst1q_f32(d + i, x);
+    if (vminvq_u32(vceqq_f32(x, x)) == 0)
+      for (int64_t j = i; j < i + 4; j++)
         d[j] = f32_of_f16(s[j]);
   }
 #endif
@@ -82,6 +92,14 @@ static inline __attribute__((unused)) void half_from_f32(int is_bf16, const floa
                      _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     if (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)))
       for (int64_t j = i; j < i + 8; j++)
+        d[j] = f16_of_f32(s[j]);
+  }
+#elif defined(RUSH_ISA_NEON)
+  for (; i + 4 <= n; i += 4) {
+    const float32x4_t x = vld1q_f32(s + i);
+    vst1_u16(d + i, vreinterpret_u16_f16(vcvt_f16_f32(x)));
+    if (vminvq_u32(vceqq_f32(x, x)) == 0)
+      for (int64_t j = i; j < i + 4; j++)
         d[j] = f16_of_f32(s[j]);
   }
 #endif

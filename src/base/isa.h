@@ -8,7 +8,11 @@
  *   ISA_DECLARE(void, dot, (float *out, const float *a, const float *b, size_t n));
  *
  * and choose with ISA_PICK(dot, cpu_choose(...)).  If the compiler does not target x86-64, only
- * portable exists, and ISA_PICK always chooses it. */
+ * portable exists, and ISA_PICK always chooses it.
+ *
+ * Every AArch64 processor has NEON, so there is nothing to choose there: with RUSH_ISA_NEON the
+ * files that have vectors by hand use them in portable, too.  -Disa=portable leaves them out, for
+ * comparison. */
 #ifndef RUSH_BASE_ISA_H
 #define RUSH_BASE_ISA_H
 
@@ -21,6 +25,11 @@
 
 #define ISA_PASTE_(a, b) a##_##b
 #define ISA_PASTE(a, b) ISA_PASTE_(a, b)
+
+/* Defined where kernels have vectors by hand, not those that the compiler finds. */
+#if defined(RUSH_ISA_NEON) || (defined(ISA_LEVEL) && ISA_LEVEL > ISA_PORTABLE)
+#define ISA_VECTORS
+#endif
 
 #ifdef ISA
 #define ISA_NAME(x) ISA_PASTE(x, ISA)

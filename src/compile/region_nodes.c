@@ -964,7 +964,7 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
   region_window w;
   const char *why;
 
-  if (level < CPU_AVX2)
+  if (!block_is_fast(level))
     return "no machine code here";
   const region_op kind = region_op_of(k, n, &w, &why);
   if (kind != OP_NONE && !operands_enter(k, n, level))

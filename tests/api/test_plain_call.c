@@ -77,6 +77,9 @@ static void chain(fixture *f, rush_dtype dtype, bool record, bool no_grad, uint6
   rush_value args[] = {filled(f, dtype, false), filled(f, dtype, true), filled(f, dtype, true)}, y;
   const rush_compile_counters before = counters(f);
 
+#ifndef RUSH_ISA_X86 /* where no code is emitted, no groups are made */
+  compiled = interpreted = 0;
+#endif
   assert_int_equal(call(f, "affine", args, 3, record, no_grad, &y, NULL), RUSH_OK);
   const rush_compile_counters after = counters(f);
   assert_int_equal(after.group_calls - before.group_calls, compiled);

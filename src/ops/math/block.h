@@ -16,6 +16,7 @@
 #ifndef RUSH_OPS_BLOCK_H
 #define RUSH_OPS_BLOCK_H
 
+#include "base/cpu.h"
 #include "ops/math/gemm.h"
 
 #define BLOCK_LANES 16
@@ -26,6 +27,17 @@ typedef struct block_place { /* how an image lies in memory */
   int64_t rows, cols; /* with the border */
   int lanes;          /* BLOCK_LANES or 1 */
 } block_place;
+
+/* True if kernels of blocks are faster than those of planes: with vectors by hand. */
+static inline bool block_is_fast(cpu_level level)
+{
+#ifdef RUSH_ISA_NEON
+  (void)level;
+  return true;
+#else
+  return level > CPU_PORTABLE;
+#endif
+}
 
 static inline int64_t block_count(const block_place *p)
 {

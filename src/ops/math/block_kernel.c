@@ -13,6 +13,8 @@
 #include "ops/math/turn512.h"
 #elif ISA_LEVEL >= ISA_AVX2
 #include <immintrin.h>
+#elif defined(RUSH_ISA_NEON)
+#include <arm_neon.h>
 #endif
 
 #define UNROLL _Pragma("GCC unroll 32")
@@ -42,6 +44,8 @@ INLINE vec fma_of(vec a, vec b, vec c)
   return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif ISA_LEVEL >= ISA_AVX2
   return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(RUSH_ISA_NEON)
+  return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
   for (int i = 0; i < VL; i++)
     c[i] = __builtin_fmaf(a[i], b[i], c[i]);
@@ -56,6 +60,10 @@ INLINE vec clamped(vec x, float lo, float hi)
   x = (vec)_mm512_min_ps(_mm512_set1_ps(hi), _mm512_max_ps(_mm512_set1_ps(lo), (__m512)x));
 #elif ISA_LEVEL >= ISA_AVX2
   x = (vec)_mm256_min_ps(_mm256_set1_ps(hi), _mm256_max_ps(_mm256_set1_ps(lo), (__m256)x));
+#elif defined(RUSH_ISA_NEON)
+  const float32x4_t least = vdupq_n_f32(lo), most = vdupq_n_f32(hi);
+  x = (vec)vbslq_f32(vcgtq_f32(least, (float32x4_t)x), least, (float32x4_t)x);
+  x = (vec)vbslq_f32(vcltq_f32(most, (float32x4_t)x), most, (float32x4_t)x);
 #else
   for (int i = 0; i < VL; i++) {
     x[i] = lo > x[i] ? lo : x[i];
@@ -76,6 +84,10 @@ INLINE vec larger(vec x, vec best)
   const __m256 v = (__m256)x;
   return (vec)_mm256_blendv_ps(_mm256_max_ps(v, (__m256)best), v,
                                _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+#elif defined(RUSH_ISA_NEON)
+  const float32x4_t v = (float32x4_t)x, most = (float32x4_t)best;
+  const uint32x4_t is_nan = vmvnq_u32(vceqq_f32(v, v));
+  return (vec)vbslq_f32(vorrq_u32(vcgtq_f32(v, most), is_nan), v, most);
 #else
   for (int i = 0; i < VL; i++)
     best[i] = x[i] > best[i] || x[i] != x[i] ? x[i] : best[i];
@@ -146,7 +158,7 @@ INLINE void depth_rows(const block_rows *r, const int K, const int S)
     float *to = r->out + y * s->out.cols * BLOCK_LANES;
     for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
       int64_t x = 0;
-#if ISA_LEVEL > ISA_PORTABLE
+#ifdef ISA_VECTORS
       for (; x + 7 <= w; x += 7)
         depth_pixels(r, row + x * step + lane, to + x * BLOCK_LANES + lane, lane, 7, K, S);
       for (; x + 4 <= w; x += 4)
@@ -161,7 +173,7 @@ INLINE void depth_rows(const block_rows *r, const int K, const int S)
 /* Kernels that are common have code of their own, except in portable code, which is kept small. */
 void ISA_NAME(block_depthwise)(const block_rows *r)
 {
-#if ISA_LEVEL > ISA_PORTABLE
+#ifdef ISA_VECTORS
   const block_step *s = r->s;
   const int64_t k = s->kernel[1], step = s->stride[1];
   const bool plain = s->dilation[1] == 1;
@@ -237,7 +249,7 @@ void ISA_NAME(block_grouped)(const block_rows *r)
     float *to = r->out + y * s->out.cols * BLOCK_LANES;
     for (int lane = 0; lane < BLOCK_LANES; lane += VL) {
       int64_t x = 0;
-#if ISA_LEVEL > ISA_PORTABLE
+#ifdef ISA_VECTORS
       for (; x + 7 <= w; x += 7)
         grouped_pixels(r, row + x * step, to + x * BLOCK_LANES + lane, lane, 7);
 #endif

@@ -8,6 +8,8 @@
 #include "ops/math/turn512.h"
 #elif ISA_LEVEL >= ISA_AVX2
 #include <immintrin.h>
+#elif defined(RUSH_ISA_NEON)
+#include <arm_neon.h>
 #endif
 
 /* ALWAYS unrolled: accumulators must be registers, so every index into them a constant. */
@@ -23,6 +25,10 @@
 #define N_ROWS 6
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6)
 #define SOME_ROWS(M) M(1) M(2) M(4) M(6)
+#elif defined(RUSH_ISA_NEON) /* 24 of the 32 registers are sums */
+#define N_ROWS 12
+#define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12)
+#define SOME_ROWS(M) M(1) M(2) M(4) M(6) M(12)
 #else
 #define N_ROWS 4
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4)
@@ -70,6 +76,35 @@ static inline __m256i lanes_f32(int n)
 #define V_STORE(p, x) _mm256_storeu_ps(p, x)
 #define V_LOADN(p, n) _mm256_maskload_ps(p, lanes_f32(n))
 #define V_STOREN(p, x, n) _mm256_maskstore_ps(p, lanes_f32(n), x)
+#elif defined(RUSH_ISA_NEON)
+#define VL 4
+typedef float32x4_t v_f32;
+#define V v_f32
+static inline v_f32 load_lanes_f32(const float *p, int n)
+{
+  float x[4] = {0};
+  for (int i = 0; i < n; i++)
+    x[i] = p[i];
+  return vld1q_f32(x);
+}
+static inline void store_lanes_f32(float *p, v_f32 v, int n)
+{
+  float x[4];
+  vst1q_f32(x, v);
+  for (int i = 0; i < n; i++)
+    p[i] = x[i];
+}
+#define V_ZERO() vdupq_n_f32(0)
+#define V_LOAD(p) vld1q_f32(p)
+#define V_BCAST(x) vdupq_n_f32(x)
+#define V_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define V_MUL(a, b) vmulq_f32(a, b)
+#define V_ADD(a, b) vaddq_f32(a, b)
+#define V_MAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)
+#define V_MIN(a, b) vbslq_f32(vcltq_f32(a, b), a, b)
+#define V_STORE(p, x) vst1q_f32(p, x)
+#define V_LOADN(p, n) load_lanes_f32(p, n)
+#define V_STOREN(p, x, n) store_lanes_f32(p, x, n)
 #else
 #define VL 4
 #define FMA1(a, b, c) __builtin_fmaf(a, b, c)
@@ -111,6 +146,19 @@ static inline __m256i lanes_f64(int n)
 #define V_STORE(p, x) _mm256_storeu_pd(p, x)
 #define V_LOADN(p, n) _mm256_maskload_pd(p, lanes_f64(n))
 #define V_STOREN(p, x, n) _mm256_maskstore_pd(p, lanes_f64(n), x)
+#elif defined(RUSH_ISA_NEON)
+#define VL 2
+typedef float64x2_t v_f64;
+#define V v_f64
+#define V_ZERO() vdupq_n_f64(0)
+#define V_LOAD(p) vld1q_f64(p)
+#define V_BCAST(x) vdupq_n_f64(x)
+#define V_FMA(a, b, c) vfmaq_f64(c, a, b)
+#define V_MUL(a, b) vmulq_f64(a, b)
+#define V_ADD(a, b) vaddq_f64(a, b)
+#define V_STORE(p, x) vst1q_f64(p, x)
+#define V_LOADN(p, n) ((n) > 1 ? vld1q_f64(p) : vsetq_lane_f64(*(p), vdupq_n_f64(0), 0))
+#define V_STOREN(p, x, n) ((n) > 1 ? vst1q_f64(p, x) : vst1q_lane_f64(p, x, 0))
 #else
 #define VL 4
 #define FMA1(a, b, c) __builtin_fma(a, b, c)

@@ -1,5 +1,5 @@
 /* ops/math/qgemm_kernel.c -- tiles of integer products, compiled for every instruction set: pairs
- * of 16-bit values (madd), or four bytes (VNNI, on machines that have it). */
+ * of 16-bit values (madd, smull), or four bytes (VNNI, on machines that have it). */
 #include <stdint.h>
 #include <string.h>
 
@@ -7,6 +7,8 @@
 
 #if ISA_LEVEL >= ISA_AVX2
 #include <immintrin.h>
+#elif defined(RUSH_ISA_NEON)
+#include <arm_neon.h>
 #endif
 
 #if ISA_LEVEL >= ISA_AVX512
@@ -32,6 +34,21 @@ typedef __m256i vec;
 #define VSET1(x) _mm256_set1_epi32(x)
 #define VDOT(acc, a, b) _mm256_add_epi32(acc, _mm256_madd_epi16(a, b))
 #define MR 4
+#elif defined(RUSH_ISA_NEON)
+#define VL 4
+typedef int32x4_t vec;
+#define VZERO vdupq_n_s32(0)
+#define VLOAD(p) vld1q_s32(p)
+#define VSTORE(p, v) vst1q_s32(p, v)
+#define VSET1(x) vdupq_n_s32(x)
+static inline vec dot_pairs(vec acc, vec a, vec b)
+{
+  const int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
+  return vaddq_s32(acc, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)),
+                                   vmull_high_s16(x, y)));
+}
+#define VDOT(acc, a, b) dot_pairs(acc, a, b)
+#define MR 8
 #else
 #define VL 8
 typedef struct vec {
@@ -44,7 +61,7 @@ typedef struct vec {
 #endif
 #define NR (2 * VL)
 
-#if ISA_LEVEL == ISA_PORTABLE
+#ifndef ISA_VECTORS
 static void tile(const qgemm_tile *t)
 {
   for (int r = 0; r < t->rows; r++) {
