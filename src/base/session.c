@@ -260,6 +260,18 @@ char *session_take_text(session *s, text_buf *t)
   return copy;
 }
 
+char *session_take_message(session *s, rush_error *err)
+{
+  const size_t n_bytes = err->message ? strlen(err->message) + 1 : 0;
+  char *copy = n_bytes ? arena_alloc(s->mem, n_bytes) : NULL;
+  if (copy)
+    memcpy(copy, err->message, n_bytes);
+  rush_error_clear(err);
+  if (n_bytes && !copy)
+    leave(s, call_nomem(s->cx));
+  return copy;
+}
+
 static void free_text(void *t) { text_free(t); }
 
 text_buf *session_text(session *s)

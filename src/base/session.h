@@ -81,6 +81,8 @@ static inline void session_leave(session *s) { s->depth--; }
 
 /* Copy the text of *t into the arena; *t is always freed. */
 char *session_take_text(session *s, text_buf *t);
+/* Copy the error's message, NULL if there is none, into the arena; *err is always cleared. */
+char *session_take_message(session *s, rush_error *err);
 /* Make an empty text that is freed when the session ends. */
 text_buf *session_text(session *s);
 /* Make *t, in the caller's memory, an empty table whose content is freed when the session ends. */

@@ -227,11 +227,9 @@ static json_job need_json(text_parser *t, bool is_string)
       error_move(outer, &err);
     session_check(t->s, st);
   }
-  const char *why =
-    st == RUSH_OK ? NULL : session_strdup(t->s, err.message ? err.message : "no JSON");
-  rush_error_clear(&err);
-  if (why)
-    fail_at(t, t->pos, why);
+  const char *why = session_take_message(t->s, &err);
+  if (st != RUSH_OK)
+    fail_at(t, t->pos, why ? why : "no JSON");
   t->pos = (size_t)(job.raw.p + job.raw.len - t->text.p);
   return job;
 }

@@ -80,8 +80,8 @@ bool verify_try(verifier *v, void (*body)(session *s, void *arg), void *arg, con
   v->s->cx->err = &err;
   const rush_status st = session_run(v->s->cx, body, arg);
   v->s->cx->err = outer;
-  *why = err.message ? session_strdup(v->s, err.message) : "";
-  rush_error_clear(&err);
+  *why = session_take_message(v->s, &err);
+  *why = *why ? *why : "";
   session_look(v->s);
   if (st == RUSH_ENOMEM)
     session_check(v->s, call_nomem(v->s->cx));
