@@ -965,7 +965,7 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
   const char *why;
 
   if (!block_is_fast(level))
-    return "no machine code here";
+    return "no vector kernels here";
   const region_op kind = region_op_of(k, n, &w, &why);
   if (kind != OP_NONE && !operands_enter(k, n, level))
     return "an operand with gaps in memory";

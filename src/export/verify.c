@@ -80,8 +80,8 @@ bool verify_try(verifier *v, void (*body)(session *s, void *arg), void *arg, con
   v->s->cx->err = &err;
   const rush_status st = session_run(v->s->cx, body, arg);
   v->s->cx->err = outer;
-  *why = session_take_message(v->s, &err);
-  *why = *why ? *why : "";
+  const char *message = session_take_message(v->s, &err);
+  *why = message ? message : "";
   session_look(v->s);
   if (st == RUSH_ENOMEM)
     session_check(v->s, call_nomem(v->s->cx));

@@ -45,7 +45,7 @@ typedef struct verifier {
 void verify_fault(verifier *v, verify_rule rule, const fx_node *n, const char *fmt, ...)
     RUSH_PRINTF(4, 5);
 /* Run body in a session of its own; returns false, and the error's text in *why (the session's, or
- * NULL), if it failed by its input; leaves the session for limits. */
+ * empty), if it failed by its input; leaves the session for limits. */
 bool verify_try(verifier *v, void (*body)(session *s, void *arg), void *arg, const char **why);
 
 const char *verify_type_text(session *s, const type *t);
