@@ -30,8 +30,8 @@ const char *region_refuse(const backend *k, const rush_node *n, cpu_level level)
 /* True if these nodes, in order, are worth a region: a convolution that fills blocks, and more. */
 bool region_takes(const backend *k, const rush_node *const *nodes, size_t n);
 
-/* Read a group's node.  *out is NULL if the region cannot run (no vector kernels here): the group is
- * interpreted.  RUSH_ENOMEM is returned without an error. */
+/* Read a group's node.  *out is NULL if the region cannot run (no vector kernels here): the group
+ * is interpreted.  RUSH_ENOMEM is returned without an error. */
 rush_status region_read(const backend *k, const rush_node *group, region **out) RUSH_CHECKED;
 void region_free(region *r);
 
