@@ -29,6 +29,11 @@
 #define MOST_VALUES 16  /* xmm0 to xmm15 */
 #define CODE_BYTES 4096
 #define GRAIN 32768 /* elements that a thread takes at least */
+#ifdef __x86_64__
+#define CAN_EMIT 1
+#else /* groups run operator by operator */
+#define CAN_EMIT 0
+#endif
 
 static const rush_backend_api *api;
 
@@ -233,16 +238,8 @@ static rush_status run_group(rush_call *call)
 
 /* -- Registering ------------------------------------------------------------------------------- */
 
-#if defined(__x86_64__)
-#define CAN_EMIT 1
-#else /* groups run operator by operator */
-#define CAN_EMIT 0
-#endif
-
 static void compile(group *g, const rush_block *graph)
 {
-  if (!CAN_EMIT)
-    return;
   g->memory = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assembler a = {g->memory, 0, CODE_BYTES, 0};
   if (g->memory == MAP_FAILED)
@@ -259,7 +256,8 @@ static rush_status prepare_group(rush_context *c, const rush_node *node, void *u
   if (!g)
     return api->error_set(err, RUSH_ENOMEM, NULL, "no memory for a group");
   g->context = c;
-  compile(g, api->node_block(node, 0));
+  if (CAN_EMIT)
+    compile(g, api->node_block(node, 0));
   *state = g;
   return RUSH_OK;
 }
