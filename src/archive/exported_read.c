@@ -60,7 +60,7 @@ void split_object(program_reader *r, json *j, const part *parts, size_t n, fx_un
     else if (parts[i].inside)
       split_object(r, j, parts[i].inside, parts[i].n_inside, parts[i].unknown);
     else
-      *parts[i].raw = json_raw(j);
+      *parts[i].raw = json_unread(j);
   }
 }
 

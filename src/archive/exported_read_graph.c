@@ -316,7 +316,7 @@ static fx_arg read_graph_argument(program_reader *r, json *j)
     if (str_is(key, "name"))
       name = json_string(j);
     else if (str_is(key, "graph"))
-      text = json_raw(j);
+      text = json_unread(j);
     else
       json_skip(j);
   }
@@ -734,9 +734,9 @@ static node_reader split_node(program_reader *r, json *j)
     if (str_is(key, "target"))
       n.target = json_string(j);
     else if (str_is(key, "inputs"))
-      n.inputs = json_raw(j);
+      n.inputs = json_unread(j);
     else if (str_is(key, "outputs"))
-      n.outputs = json_raw(j);
+      n.outputs = json_unread(j);
     else if (str_is(key, "metadata"))
       n.metadata = json_raw(j);
     else if (json_is_null(j))

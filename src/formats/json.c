@@ -260,12 +260,13 @@ double json_double(json *j)
 static size_t plain_of_eight(const char *p)
 {
   const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
-  uint64_t v = 0;
-
-  for (int i = 0; i < 8; i++) /* one load where bytes are little-endian */
-    v |= (uint64_t)(unsigned char)p[i] << 8 * i;
-  uint64_t quote = v ^ ones * '"', slash = v ^ ones * '\\';
-  uint64_t failed = (v | (v - ones * 0x20) | (quote - ones) | (slash - ones)) & high;
+  const unsigned char *u = (const unsigned char *)p;
+  /* written out, compilers make it one load where bytes are little-endian; of a loop they do not */
+  const uint64_t v = (uint64_t)u[0] | (uint64_t)u[1] << 8 | (uint64_t)u[2] << 16 |
+                     (uint64_t)u[3] << 24 | (uint64_t)u[4] << 32 | (uint64_t)u[5] << 40 |
+                     (uint64_t)u[6] << 48 | (uint64_t)u[7] << 56;
+  const uint64_t quote = v ^ ones * '"', slash = v ^ ones * '\\';
+  const uint64_t failed = (v | (v - ones * 0x20) | (quote - ones) | (slash - ones)) & high;
   return failed ? (size_t)__builtin_ctzll(failed) / 8 : 8;
 }
 
@@ -612,6 +613,41 @@ str json_raw(json *j)
   size_t start = j->pos;
   json_skip(j);
   return (str){j->in.bytes.p + start, j->pos - start};
+}
+
+/* Return the position after the string whose first character is at `at`, or after the end. */
+static size_t pass_string(const char *p, size_t at, size_t end)
+{
+  while (at < end && p[at] != '"') {
+    size_t n = end - at >= 8 ? plain_of_eight(p + at) : 0;
+    at += n ? n : p[at] == '\\' ? 2 : 1;
+  }
+  return at + 1;
+}
+
+str json_unread(json *j)
+{
+  const char *p = j->in.bytes.p;
+  const int ch = start_value(j);
+  const size_t start = j->pos;
+  size_t at = start, depth = 0;
+
+  if (ch != '{' && ch != '[')
+    return json_raw(j);
+  do {
+    if (at >= j->end)
+      json_fail(j, "a value without end");
+    const char c = p[at++];
+    if (c == '"')
+      at = pass_string(p, at, j->end);
+    else if (c == '{' || c == '[')
+      depth++;
+    else if (c == '}' || c == ']')
+      depth--;
+  } while (depth > 0);
+  j->pos = at;
+  j->ready = false;
+  return (str){p + start, at - start};
 }
 
 /* -- Beginning and end ------------------------------------------------------------------------- */

@@ -20,8 +20,8 @@
  * inside skipped values the grammar is checked, but neither UTF-8 nor duplicates.  Nesting is
  * bounded by the session's depth limit.
  *
- * To read something later, keep json_raw's slice and open another reader with json_init_at: errors
- * still name the right offset.
+ * To read something later, keep json_unread's slice and open another reader with json_init_at:
+ * errors still name the right offset.  json_raw's is for text that is kept and perhaps never read.
  *
  * Strings without escapes point into the text; others are decoded into session memory.  Cost:
  * O(bytes).  Threads: one at a time. */
@@ -51,7 +51,8 @@ typedef struct json {
 } json;
 
 void json_init(json *j, session *s, const input *in);
-/* Read `part`, a slice of in->bytes that json_raw returned; a missing part (p NULL) is refused. */
+/* Read `part`, a slice of in->bytes as json_raw and json_unread return it; a missing one (p NULL)
+ * is refused. */
 void json_init_at(json *j, session *s, const input *in, str part);
 /* Check that only blanks follow. */
 void json_end(json *j);
@@ -74,6 +75,9 @@ str json_string(json *j);
 void json_skip(json *j);
 /* Skip a value and return its text. */
 str json_raw(json *j);
+/* The same for a value that will be read later: only its quotes and brackets are counted, so that
+ * its errors are found then, and not looked for twice. */
+str json_unread(json *j);
 /* Leave the session with RUSH_EFORMAT at the current position: "PLACE: offset N: message". */
 _Noreturn void json_fail(json *j, const char *fmt, ...) RUSH_PRINTF(2, 3);
 

@@ -204,6 +204,48 @@ static void raw_parts_keep_their_offsets(void **state)
   test_context_done(c);
 }
 
+static void unread_body(session *s, void *arg)
+{
+  static const char *const whole[] = {
+    "{\"a]}\": [1, {\"\\\"}\": \"{{{{{{{{{{{{\\\\\"}]}",
+    "[tru, \"\\u00zz\"]", "[[1}}", "{}", "12", "\"]\""};
+  text_buf *t = arg;
+  json j;
+
+  for (size_t i = 0; i < COUNT_OF(whole); i++) {
+    text_clear(t);
+    text_printf(t, "[%s , 7]", whole[i]);
+    const input in = {"f", {t->data, t->len}};
+    json_init(&j, s, &in);
+    json_begin_array(&j);
+    assert_true(json_next_item(&j));
+    assert_true(str_is(json_unread(&j), whole[i]));
+    assert_true(json_next_item(&j));
+    assert_int_equal(json_int(&j), 7);
+    assert_false(json_next_item(&j));
+    json_end(&j);
+  }
+  const input cut = {"f", STR("[[1, \"]]")};
+  json_init(&j, s, &cut);
+  json_unread(&j);
+}
+
+static void unread_parts_end_where_their_brackets_close(void **state)
+{
+  context *c = test_context(NULL);
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx;
+  text_buf t;
+  (void)state;
+  text_init(&t, c);
+  call_ctx_init(&cx, c, &err);
+  assert_int_equal(session_run(&cx, unread_body, &t), RUSH_EFORMAT);
+  assert_string_equal(err.message, "f: offset 0: a value without end");
+  rush_error_clear(&err);
+  text_free(&t);
+  test_context_done(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -213,6 +255,7 @@ int main(void)
       cmocka_unit_test(many_keys_are_told_apart),
       cmocka_unit_test(nesting_is_limited),
       cmocka_unit_test(raw_parts_keep_their_offsets),
+      cmocka_unit_test(unread_parts_end_where_their_brackets_close),
   };
   return RUN_TESTS(tests);
 }

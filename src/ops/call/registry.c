@@ -429,9 +429,11 @@ const op *session_op_of_target(session *s, str target)
   if (last <= dot + 1)
     return NULL;
   str overload = {rest.p + last, rest.len - last};
-  const char *name =
-    session_printf(s, "%.*s::%.*s", (int)dot, rest.p, (int)(last - dot - 2), rest.p + dot + 1);
-  return session_op_find(s, str_of(name), str_is(overload, "default") ? STR("") : overload);
+  char *name = session_alloc(s, last); /* "aten.add." to "aten::add" */
+  memcpy(name, rest.p, last - 1);
+  memmove(name + dot + 1, name + dot, last - 1 - dot);
+  name[dot] = name[dot + 1] = ':';
+  return session_op_find(s, (str){name, last}, str_is(overload, "default") ? STR("") : overload);
 }
 
 const op *const *session_op_overloads(session *s, str name, uint32_t *n)
