@@ -397,10 +397,10 @@ static op_instance *instance_new(session *s, const making *m)
 {
   const size_t n_bytes = sizeof(op_instance) + keys_bytes(m);
   op_instance *in = mem_alloc_zero(s->cx->ctx, n_bytes);
-  char *at = (char *)(in + 1);
 
   if (!in)
     session_check(s, call_nomem(s->cx));
+  char *at = (char *)(in + 1);
   *in = (op_instance){.n_bytes = n_bytes, .n_args = m->c->n_args, .n_results = m->n_results,
                       .point = m->made->point, .has_work = m->has_work,
                       .has_views = m->has_views, .index = m->index,
