@@ -395,6 +395,12 @@ def layers(n: int) -> Iterator[Case]:
                 ),
                 {},
             )
+            rows = rand((size(1, 300), c), dtype)
+            for training in (False, True):
+                mean, var = rand((c,), dtype), positive((c,), dtype)
+                args = (gain, offset, mean, var, training, 0.1, 1e-5, False)
+                yield "batch_norm", (rows, *args), {}
+                yield "batch_norm", (x.to(memory_format=torch.channels_last), *args), {}
             yield "instance_norm", (x, gain, offset, None, None, True, 0.1, 1e-5, False), {}
             yield "group_norm", (x, 4, gain, offset, 1e-5), {}
             yield "layer_norm", (x, [h], rand((h,), dtype), rand((h,), dtype), 1e-5), {}

@@ -103,3 +103,34 @@ def test_norms_of_16_bits_are_those_of_floats_rounded(
 
     for layout in (x, x.transpose(0, -1).contiguous().transpose(0, -1)):
         assert torch.equal(norm(layout), norm(x.float()).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("channels", [1, 5, 64, 131])
+def test_batch_norms_by_rows_have_the_bits_of_planes(channels: int, dtype: torch.dtype) -> None:
+    """Pixels whose channels stand side by side are scaled by rows, others by planes."""
+    torch.manual_seed(0)
+    x = torch.randn(3, channels, 5, 7, dtype=dtype)
+    weight, bias, mean, var = torch.rand(4, channels, dtype=dtype) + 0.5
+    args = (weight, bias, mean, var, False, 0.1, 1e-5, False)
+    norm = rushlight.ops.aten.batch_norm
+    planes = norm(x, *args)
+    last = norm(x.to(memory_format=torch.channels_last), *args)
+    assert torch.equal(last, planes)
+    assert last.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(norm(x[:, :, 2, 3], *args), planes[:, :, 2, 3])
+
+
+@pytest.mark.parametrize("channels", [1, 5, 64, 131])
+def test_batches_of_rows_are_measured_as_rows_one_by_one(channels: int) -> None:
+    """Channels are measured in blocks; each has the statistics that it has alone."""
+    torch.manual_seed(0)
+    x = torch.randn(70, channels)
+    together = rushlight.ops.aten.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
+    for i in range(channels):
+        alone = rushlight.ops.aten.native_batch_norm(
+            x[:, i : i + 1], None, None, None, None, True, 0.1, 1e-5
+        )
+        assert torch.equal(together[0][:, i : i + 1], alone[0])
+        assert torch.equal(together[1][i : i + 1], alone[1])
+        assert torch.equal(together[2][i : i + 1], alone[2])

@@ -26,6 +26,13 @@ typedef struct rows {
    * elements from row to row. */
   void (*softmax_columns)(int64_t n, int64_t stride, int width, bool log, const void *x, void *y);
   void (*affine)(int64_t n, const void *x, double a, double b, void *y); /* a x + b */
+  /* a[i] x[i] + b[i]: of the element type */
+  void (*affine_each)(int64_t n, const void *x, const void *a, const void *b, void *y);
+  /* Add the columns of n rows to the sums, as `sum` of single elements would: `width` <=
+   * ROWS_COLUMNS adjacent columns, `stride` elements from row to row. */
+  void (*sum_columns)(int64_t n, int64_t stride, int width, const void *x, double *sums);
+  void (*sum_sq_columns)(int64_t n, int64_t stride, int width, const void *x, const double *means,
+                         double *sums);
   /* (x - mean) * rstd * w + b; w and b may be NULL */
   void (*normalize)(int64_t n, const void *x, double mean, double rstd, const void *w,
                     const void *b, void *y);

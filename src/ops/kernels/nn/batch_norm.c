@@ -1,10 +1,11 @@
 /* ops/kernels/nn/batch_norm.c -- batch and instance norms, in all their forms. Every operator fills
  * one `request`; `norm` measures the statistics of each channel (or uses the running ones), then
- * scales channel after channel in parallel. Instance norm is the same code with each (image,
- * channel) pair as a channel. Sums are added in double. 16-bit inputs are widened to float32 for
- * their statistics; scaling widens and narrows a block at a time, which stays in the cache.
- * Statistics are rounded to the dtype of their results before they are applied, because
- * PyTorch does that and the rounding is visible. */
+ * scales channel after channel in parallel, or row after row where an image is one pixel or its
+ * channels stand side by side: the same bits, in vectors of channels. Instance norm is the same
+ * code with each (image, channel) pair as a channel. Sums are added in double. 16-bit inputs are
+ * widened to float32 for their statistics; scaling widens and narrows a block at a time, which
+ * stays in the cache. Statistics are rounded to the dtype of their results before they are applied,
+ * because PyTorch does that and the rounding is visible. */
 #include "ops/kernels/nn.h"
 #include "ops/kernels/work.h"
 #include "ops/math/norm.h"
@@ -24,10 +25,37 @@ typedef struct job {
   rush_tensor *mean, *rstd;  /* of n_ch, compute dtype */
   rush_tensor *var;          /* of n_ch: biased; only while statistics are computed */
   int64_t n_params;          /* channels of w and b: n_ch or a divisor (instance norm) */
+  bool by_rows;              /* x and y are rows of n_ch, one for each pixel of each image */
+  rush_tensor *scale, *shift; /* by_rows: of n_ch, compute dtype */
   double eps;
   const call_ctx *cx;
 } job;
 
+static void set_channel(const job *j, int64_t ch, double mean, double var)
+{
+  nn_set_number(j->mean, ch, mean);
+  nn_set_number(j->var, ch, var);
+  nn_set_number(j->rstd, ch, norm_rstd(var, j->eps));
+}
+
+/* Measure statistics of channels in blocks [begin, end) of ROWS_COLUMNS, of rows. */
+static void measure_columns(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const int64_t item = (int64_t)tensor_item_bytes(j->x);
+  for (int64_t at = begin * ROWS_COLUMNS; at < i64_min(end * ROWS_COLUMNS, j->n_ch);
+       at += ROWS_COLUMNS) {
+    double mean[ROWS_COLUMNS] = {0}, sq[ROWS_COLUMNS] = {0};
+    const int width = (int)i64_min(ROWS_COLUMNS, j->n_ch - at);
+    const char *x = (const char *)j->x->data + at * item;
+    j->k->sum_columns(j->n_batch, j->n_ch, width, x, mean);
+    for (int c = 0; c < width; c++)
+      mean[c] /= (double)j->n_batch;
+    j->k->sum_sq_columns(j->n_batch, j->n_ch, width, x, mean, sq);
+    for (int c = 0; c < width; c++)
+      set_channel(j, at + c, mean[c], sq[c] / (double)j->n_batch);
+  }
+}
 
 /* Measure statistics of channels [begin, end): sums of planes are added in double. */
 static void measure_channels(void *arg, int64_t begin, int64_t end)
@@ -43,9 +71,7 @@ static void measure_channels(void *arg, int64_t begin, int64_t end)
     for (int64_t i = 0; i < j->n_batch; i++)
       sq += j->k->sum_sq(j->plane, (const char *)j->x->data + (i * j->n_ch + ch) * j->plane * item,
                          mean);
-    nn_set_number(j->mean, ch, mean);
-    nn_set_number(j->var, ch, sq / count);
-    nn_set_number(j->rstd, ch, norm_rstd(sq / count, j->eps));
+    set_channel(j, ch, mean, sq / count);
   }
 }
 
@@ -65,16 +91,33 @@ static void scale_halves(const job *j, int64_t at, int64_t n, double scale, doub
   }
 }
 
+static double scale_of(const job *j, int64_t ch, double *shift)
+{
+  const int64_t p = ch % j->n_params;
+  const double scale = norm_scale(nn_number_at(j->rstd, ch), j->w ? nn_number_at(j->w, p) : 1.0);
+
+  *shift = norm_shift(nn_number_at(j->mean, ch), scale, j->b ? nn_number_at(j->b, p) : 0.0);
+  return scale;
+}
+
+/* Scale rows [begin, end) of channels. */
+static void scale_rows(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const int64_t bytes = j->n_ch * (int64_t)tensor_item_bytes(j->x);
+  for (int64_t i = begin; i < end; i++)
+    j->k->affine_each(j->n_ch, (const char *)j->x->data + i * bytes, j->scale->data,
+                      j->shift->data, (char *)j->y->data + i * bytes);
+}
+
 /* Scale planes [begin, end) of the whole batch. */
 static void scale_channels(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t ch = i % j->n_ch, p = ch % j->n_params;
-    const double scale = norm_scale(nn_number_at(j->rstd, ch), j->w ? nn_number_at(j->w, p) : 1.0);
-    const double shift =
-      norm_shift(nn_number_at(j->mean, ch), scale, j->b ? nn_number_at(j->b, p) : 0.0);
+    double shift;
+    const double scale = scale_of(j, i % j->n_ch, &shift);
     for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE) {
       const int64_t n = i64_min(ROWS_AT_ONCE, j->plane - at), first = i * j->plane + at;
       if (nn_is_half(j->y->dtype))
@@ -135,8 +178,12 @@ static void set_statistics(work *w, const request *r, job *j)
 {
   if (r->use_batch) {
     j->var = work_new(w, j->mean->dtype, 1, &j->n_ch);
-    work_run(w, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)), measure_channels,
-             j);
+    if (j->by_rows)
+      work_run(w, (j->n_ch + ROWS_COLUMNS - 1) / ROWS_COLUMNS,
+               i64_max(1, GRAIN / ROWS_COLUMNS / i64_max(1, j->n_batch)), measure_columns, j);
+    else
+      work_run(w, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)),
+               measure_channels, j);
     update_running(w, r, j);
     round_statistics(w, r, j->mean);
     round_statistics(w, r, j->rstd);
@@ -148,6 +195,40 @@ static void set_statistics(work *w, const request *r, job *j)
     nn_set_number(j->mean, i, nn_number_at(mean, i % r->input->sizes[1]));
     nn_set_number(j->rstd, i, norm_rstd(nn_number_at(var, i % r->input->sizes[1]), r->eps));
   }
+}
+
+static void scale_all(work *w, job *j)
+{
+  if (!j->by_rows) {
+    work_run(w, j->n_batch * j->n_ch, i64_max(1, GRAIN / i64_max(1, j->plane)), scale_channels, j);
+    return;
+  }
+  j->scale = work_new(w, j->x->dtype, 1, &j->n_ch);
+  j->shift = work_new(w, j->x->dtype, 1, &j->n_ch);
+  for (int64_t i = 0; i < j->n_ch && w->st == RUSH_OK; i++) {
+    double shift;
+    nn_set_number(j->scale, i, scale_of(j, i, &shift));
+    nn_set_number(j->shift, i, shift);
+  }
+  work_run(w, j->n_batch * j->plane, i64_max(1, GRAIN / i64_max(1, j->n_ch)), scale_rows, j);
+}
+
+/* Set x and y, and whether they are rows of channels.  The planes of images whose channels stand
+ * side by side are not measured by rows: sums of a plane have another order. */
+static void set_memory(work *w, const request *r, job *j, int dtype)
+{
+  rush_tensor *in = r->input, *out = call_out(w->call, 0);
+  const bool rows = !r->instance && in->dtype == dtype && out->dtype == dtype;
+
+  if (rows && !r->use_batch && tensor_is_channels_last(in) && tensor_is_channels_last(out)) {
+    j->x = in;
+    j->y = out;
+    j->by_rows = true;
+    return;
+  }
+  j->x = work_rows(w, in, r->use_batch ? dtype : in->dtype);
+  j->y = work_output(w, 0, in->dtype);
+  j->by_rows = rows && j->plane == 1;
 }
 
 /* Fill result 0, and where there are more and a batch is measured: its statistics. */
@@ -166,8 +247,6 @@ static rush_status norm(rush_call *c, const request *r)
   work w = work_begin(c);
   job j = {.k = rows_of(call_cpu(c->cx), dtype == RUSH_FLOAT64),
            .convert = tape_isa_of(c->cx->ctx),
-           .x = work_rows(&w, r->input, r->use_batch ? dtype : in->dtype),
-           .y = work_output(&w, 0, in->dtype),
            .w = work_rows(&w, r->weight, dtype),
            .b = work_rows(&w, r->bias, dtype),
            .n_params = in->sizes[1],
@@ -178,10 +257,11 @@ static rush_status norm(rush_call *c, const request *r)
            .cx = c->cx};
   for (int i = 2; i < in->n_dims; i++)
     j.plane *= in->sizes[i];
+  set_memory(&w, r, &j, dtype);
   j.mean = gives ? work_output(&w, 1, dtype) : work_new(&w, dtype, 1, &j.n_ch);
   j.rstd = gives ? work_output(&w, 2, dtype) : work_new(&w, dtype, 1, &j.n_ch);
   set_statistics(&w, r, &j);
-  work_run(&w, j.n_batch * j.n_ch, i64_max(1, GRAIN / i64_max(1, j.plane)), scale_channels, &j);
+  scale_all(&w, &j);
   return work_end(&w);
 }
 
