@@ -127,7 +127,8 @@ ir_graph *passes_base(session *s, const function *f, bool is_recorded)
   own->is_recorded = is_recorded;
   if (passes_wanted(s->cx->ctx))
     pass_inline_calls(s, own, f);
-  pass_autocast(s, own); /* no choice: it is part of the program's meaning */
+  pass_autocast(s, own); /* no choice: these two are part of the program's meaning */
+  pass_canonicalize_ops(s, own);
   return session_keep(s, own);
 }
 

@@ -224,38 +224,6 @@ static void put_typed(coder *e, const ir_node *n, opcode op)
   free_deaths(e, n, true, false);
 }
 
-/* True for x + y, x - y, x * y and x / y of tensors. */
-static bool takes_number(const op *o)
-{
-  switch (o->key) {
-  case OPK_ADD_TENSOR: case OPK_SUB_TENSOR: case OPK_MUL_TENSOR: case OPK_DIV_TENSOR:
-    return true;
-  }
-  return false;
-}
-
-static void release_number(void *complex)
-{
-  value_release(value_heap_steal(RUSH_TAG_COMPLEX, complex));
-}
-
-/* Replace a 0-dim constant by a number in x + c, x - c, x * c and x / c, as PyTorch's executors do:
- * traced programs have their numbers as tensors, and a double one must not make float32 results
- * double.  The number is held by the session. */
-static const op *with_number(coder *e, const ir_node *n, rush_value *number)
-{
-  rush_value c;
-
-  if (!takes_number(n->op) || !ir_value_as_constant(ir_node_input(n, 1), &c) ||
-      c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims != 0 ||
-      !info(e, ir_node_input(n, 1))->is_const || dtype_class_of(c.as.tensor->dtype) > DTYPE_COMPLEX)
-    return NULL;
-  session_check(e->s, tensor_item(e->s->cx, c.as.tensor, number));
-  if (value_is_heap(*number))
-    session_defer(e->s, release_number, number->as.heap);
-  return session_op_find(e->s, str_of(n->op->schema->name), STR("Scalar"));
-}
-
 /* Give the last site, the node's, a state. */
 static void put_state(coder *e, const ir_node *n)
 {
@@ -274,15 +242,11 @@ static void put_differentiable(coder *e, const ir_node *n)
 
 static void put_operator(coder *e, const ir_node *n)
 {
-  rush_value number;
-  const op *scalar = n->n_inputs > 1 ? with_number(e, n, &number) : NULL;
   const uint32_t leaf = e->leaves[n->scratch];
   site *st = put_node(e, n, leaf ? OPC_OPERATOR_OUT : OPC_OPERATOR, 0);
 
   st->leaf = leaf ? leaf - 1 : 0;
-  st->op = scalar ? scalar : n->op;
-  if (scalar)
-    e->operands[st->first + 1] = constant_index(e, number) | OPERAND_CONST;
+  st->op = n->op;
   if (!n->op->schema->is_varret)
     st->n_made = n->op->schema->n_returns;
   if (st->n_args + st->n_made + 4 > e->n_row)

@@ -597,3 +597,62 @@ def test_the_last_executed_graph() -> None:
     gc.collect()
     with pytest.raises(RuntimeError, match="no function or module that still exists"):
         rushlight.jit.last_executed_optimized_graph()
+
+
+HALF, TWO = torch.tensor(0.5, dtype=torch.float64), torch.tensor(2)
+TENTH, TURN = torch.tensor(0.1, dtype=torch.float16), torch.tensor(1j)
+
+
+def with_constants(x: torch.Tensor) -> list[torch.Tensor]:
+    """Traced, each number beside a tensor is a constant tensor of no dimensions."""
+    return [
+        x * 0.1,
+        x + HALF,
+        torch.add(x, TWO, alpha=3),
+        x - TENTH,
+        x / 3.3,
+        x * TURN,
+        x.sum() * HALF,
+        x.to(torch.float16) * HALF,
+        x.to(torch.int32) * HALF,
+        x.to(torch.int32) / TWO,
+        x.clone().mul_(HALF).add_(TWO),
+        HALF - x,
+        HALF * x.sum(),
+        x > HALF,
+        x.sum().pow(HALF),
+    ]
+
+
+def test_constant_tensors_become_numbers(tmp_path: pathlib.Path) -> None:
+    """As PyTorch's executors have them: the dtypes of some results follow from it."""
+    x = torch.arange(1, 36).reshape(5, 7) / 4  # sums are exact
+    path = str(tmp_path / "m.pt")
+    torch.jit.trace(with_constants, x, strict=False).save(path)
+    module, given, wanted = (
+        rushlight.load(path),
+        rushlight.tensor(x.numpy()),
+        torch.jit.load(path)(x),
+    )
+    with rushlight.no_grad():
+        first = [y.numpy().tobytes() for y in module(given)]  # without a plan
+        for _ in range(4):
+            for got, want in zip(module(given), wanted, strict=True):
+                same(torch.from_numpy(got.numpy()), want)
+            assert [y.numpy().tobytes() for y in module(given)] == first
+    assert counts(module)["hits"] > 0
+    shown = module.forward.plans
+    number = re.search(r"aten::mul\(%x\.1, %(\d+)\)", shown)
+    assert number and f"%{number[1]} : float = prim::Constant[value=0.1" in shown, shown
+
+
+def test_groups_have_the_numbers_of_traced_programs(tmp_path: pathlib.Path) -> None:
+    x = torch.randn(5, 7)
+    path = str(tmp_path / "m.pt")
+    torch.jit.trace(lambda x: torch.relu(x * 0.3 + 0.1) - TWO, x).save(path)
+    module, given = rushlight.load(path), rushlight.tensor(x.numpy())
+    with rushlight.no_grad():
+        for _ in range(4):
+            same(torch.from_numpy(module(given).numpy()), torch.relu(x * 0.3 + 0.1) - TWO)
+    assert len(re.findall(r"= rushlight::pointwise", module.forward.plans)) == 1
+    assert "{" not in module.forward.plans.split("graph(")[1]
