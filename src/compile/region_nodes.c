@@ -1,300 +1,22 @@
 /* compile/region_nodes.c -- which nodes can be in a region (region.h), and what they compute.  All
- * that a region relies on is read here: sizes and layouts from the types of values, windows from
- * constant lists, flags from constants.  Limits on windows and sizes keep all products of block.h
- * far below 2^63; what exceeds them runs as before. */
-#include "compile/region_int.h"
-
-#include <string.h>
-
+ * that a region relies on is read here and in region_values.c: sizes and layouts from the types of
+ * values, windows from constant lists, flags from constants.  Limits on windows and sizes keep all
+ * products of block.h far below 2^63; what exceeds them runs as before. */
 #include "base/macros.h"
-#include "ops/call/call.h"
+#include "compile/region_values.h"
 #include "ops/table/op_keys.h"
 
 #define FEW_CHANNELS "too few channels to fill a block"
 #define NO_IMAGE "sizes or layouts are unknown, or not a row-major float32 image"
-#define MOST_SIDE 16384    /* rows, columns and channels */
-#define MOST_ELEMS (INT64_C(1) << 28)
 #define MOST_WINDOW 64     /* stride, padding, and the reach of a kernel */
 /* What one task of block.c does stays far below 10 ms. */
 #define MOST_TERMS 65536   /* of a convolution's sum */
 #define MOST_POOLED 256    /* elements of a window */
 #define MOST_AVERAGED 65536
 #define MOST_SUMMED 32768 /* mean adds more in pieces */
-/* Blocks of fewer channels are mostly empty: that costs memory and time, unless there are few
- * pixels. */
-#define FEWEST_CHANNELS 8
-#define FEW_PIXELS 256
 /* conv.c computes kernels of more elements as sums of all channels, in pieces. */
 #define MOST_TAPS 384
 #define MOST_LAYER 4096 /* channels of a layer norm: of 16 pixels in L2 */
-
-/* -- Values ------------------------------------------------------------------------------------ */
-
-static const op *table_op(const backend *k, const rush_node *n)
-{
-  return op_find(k->ctx, str_of(k->api->node_kind(n)), str_of(k->api->node_overload(n)));
-}
-
-/* Return the value that `v`, an input of a region's body, stands for; else v. */
-static const rush_graph_value *outside(const backend *k, const rush_graph_value *v)
-{
-  const rush_node *param = k->api->value_node(v);
-
-  const rush_block *b = param ? k->api->node_owner(param) : NULL;
-  const rush_node *owner = b && k->api->block_param(b) == param ? k->api->block_owner(b) : NULL;
-
-  return owner && table_op(k, owner) && table_op(k, owner)->outside
-           ? k->api->node_input(owner, k->api->value_offset(v))
-           : v;
-}
-
-bool region_constant(const backend *k, const rush_graph_value *v, rush_value *out)
-{
-  return v && k->api->value_constant(outside(k, v), out);
-}
-
-static bool is_false(const backend *k, const rush_graph_value *v)
-{
-  rush_value c;
-
-  return region_constant(k, v, &c) && c.tag == RUSH_TAG_BOOL && !c.as.b;
-}
-
-static bool is_none(const backend *k, const rush_graph_value *v)
-{
-  rush_value c;
-
-  return region_constant(k, v, &c) && c.tag == RUSH_TAG_NONE;
-}
-
-static bool int_of(const backend *k, const rush_graph_value *v, int64_t *out)
-{
-  rush_value c;
-
-  if (!region_constant(k, v, &c) || c.tag != RUSH_TAG_INT)
-    return false;
-  *out = c.as.i;
-  return true;
-}
-
-/* True for a node that makes a list, of its inputs if these are constant numbers.  A call compares
- * its lists with what is read here. */
-static bool makes_list(const backend *k, const rush_node *n)
-{
-  const rush_graph_value *v = k->api->node_output(n, 0);
-  const rush_type *t = v && !table_op(k, n) ? k->api->value_type(v) : NULL;
-  const bool is_list = t && strcmp(k->api->type_kind(t), "ListType") == 0;
-
-  k->api->type_release(t);
-  return is_list;
-}
-
-/* Read the items of a list of at most `most` constants, which a node makes or which is a constant
- * itself, as those of exported programs are; returns their number, or -1. */
-static int items_of(const backend *k, const rush_graph_value *v, int most, rush_value *out)
-{
-  const rush_backend_api *api = k->api;
-  const rush_node *list = v ? api->value_node(outside(k, v)) : NULL;
-  rush_value whole;
-  const bool is_made = !region_constant(k, v, &whole);
-
-  if (is_made ? !list || !makes_list(k, list) : whole.tag != RUSH_TAG_LIST)
-    return -1;
-  const size_t n = is_made ? api->node_n_inputs(list) : api->value_len(whole);
-  if (n > (size_t)most)
-    return -1;
-  for (size_t i = 0; i < n; i++)
-    if (!is_made)
-      out[i] = api->value_item(whole, i);
-    else if (!region_constant(k, api->node_input(list, i), &out[i]))
-      return -1;
-  return (int)n;
-}
-
-/* Read a list of n constant ints, or of none (*is_empty); one int stands for all. */
-static bool ints_of(const backend *k, const rush_graph_value *v, size_t n, int64_t *out,
-                    bool *is_empty)
-{
-  rush_value items[4];
-  const int n_items = items_of(k, v, COUNT_OF(items), items);
-
-  *is_empty = n_items == 0;
-  if (n_items < 0 || (n_items != (int)n && n_items > 1))
-    return false;
-  for (size_t i = 0; i < n && n_items; i++) {
-    const rush_value *item = &items[n_items == 1 ? 0 : i];
-
-    if (item->tag != RUSH_TAG_INT)
-      return false;
-    out[i] = item->as.i;
-  }
-  return true;
-}
-
-/* True if the dimensions follow each other in memory in this order.  The number of images may be
- * open, which is made size 0. */
-static bool is_dense(rush_type_facts *f, const int *order)
-{
-  int64_t stride = 1;
-
-  for (int i = f->n_dims; i-- > 0;) {
-    const int d = order[i];
-    if (i == 0 && f->n_dims >= 2 && f->sizes[0] < 0 && f->strides[0] == stride) {
-      f->sizes[0] = 0;
-      return true;
-    }
-    if (f->sizes[d] <= 0 || f->sizes[d] > MOST_ELEMS ||
-        (f->sizes[d] != 1 && f->strides[d] != stride))
-      return false;
-    stride *= f->sizes[d];
-    if (stride > MOST_ELEMS)
-      return false;
-  }
-  return true;
-}
-
-/* Read what is known of the tensor: a dense float32 with all its sizes. */
-static bool tensor_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f,
-                         region_order *order)
-{
-  static const int orders[][4] = {[ORDER_ROWS] = {0, 1, 2, 3},
-                                  [ORDER_CHANNELS_LAST] = {0, 2, 3, 1},
-                                  [ORDER_CHANNELS_SECOND] = {0, 3, 1, 2}};
-  const rush_backend_api *api = k->api;
-
-  if (!v || !api->value_is_tensor(v))
-    return false;
-  const rush_type *t = api->value_type(v);
-  if (!t)
-    return false;
-  api->type_facts(t, f);
-  api->type_release(t);
-  if (f->dtype != RUSH_FLOAT32 || f->n_dims < 0 || f->n_dims > 4 || f->device_kind != 0)
-    return false;
-  for (size_t i = 0; i < (f->n_dims == 4 ? COUNT_OF(orders) : 1); i++)
-    if (is_dense(f, orders[i])) {
-      *order = (region_order)i;
-      return true;
-    }
-  const int64_t apart = f->n_dims > 1 ? f->strides[0] : -1;
-  int64_t n = 1;
-  for (int d = 1; d < f->n_dims && apart > 0 && f->sizes[d] > 0 && n <= MOST_ELEMS; d++)
-    n *= i64_min(f->sizes[d], MOST_ELEMS);
-  f->strides[0] = n;
-  *order = ORDER_SLICED;
-  return apart > n && is_dense(f, orders[ORDER_ROWS]) && f->sizes[0] > 0;
-}
-
-/* Read the facts of a row-major tensor. */
-static bool dense_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f)
-{
-  region_order order;
-
-  return tensor_facts(k, v, f, &order) && order == ORDER_ROWS;
-}
-
-bool region_fact_of(const backend *k, const rush_graph_value *v, region_fact *out)
-{
-  rush_value items[COUNT_OF(out->sizes)];
-  const int n = items_of(k, v, COUNT_OF(items), items);
-  rush_type_facts f;
-
-  if (n >= 0) {
-    *out = (region_fact){.is_list = true, .n = n};
-    out->of_floats = n > 0 && items[0].tag == RUSH_TAG_FLOAT;
-    for (int i = 0; i < n; i++) {
-      if (items[i].tag != (out->of_floats ? RUSH_TAG_FLOAT : RUSH_TAG_INT))
-        return false;
-      out->sizes[i] = items[i].as.i; /* of a float: its bits */
-    }
-    return true;
-  }
-  *out = (region_fact){0};
-  if (!tensor_facts(k, v, &f, &out->order) || out->order == ORDER_SLICED)
-    return false;
-  out->n = f.n_dims;
-  memcpy(out->sizes, f.sizes, sizeof out->sizes);
-  memcpy(out->strides, f.strides, sizeof out->strides);
-  return true;
-}
-
-bool region_image_of(const backend *k, const rush_graph_value *v, bool last, region_image *out)
-{
-  rush_type_facts f;
-  region_order order;
-
-  if (!tensor_facts(k, v, &f, &order) || f.n_dims < 2 ||
-      (order == ORDER_CHANNELS_LAST && last) || (order == ORDER_CHANNELS_SECOND && !last))
-    return false;
-  const int64_t *s = f.sizes;
-  *out = f.n_dims == 2   ? (region_image){s[0], s[1], 1, 1}
-         : f.n_dims == 3 ? (region_image){s[0], s[1], 1, s[2]}
-         : last          ? (region_image){s[0], s[3], s[1], s[2]}
-                         : (region_image){s[0], s[1], s[2], s[3]};
-  return out->n_ch <= MOST_SIDE && out->h <= MOST_SIDE && out->w <= MOST_SIDE;
-}
-
-/* Read an image whose channels are the second dimension. */
-static bool image_of(const backend *k, const rush_graph_value *v, region_image *out)
-{
-  return region_image_of(k, v, false, out);
-}
-
-bool region_is_channels(const backend *k, const rush_graph_value *v, bool last, int64_t n)
-{
-  rush_type_facts f;
-
-  if (!dense_facts(k, v, &f) || f.n_dims == 0)
-    return false;
-  const int channels = last ? f.n_dims - 1 : f.n_dims - 3;
-  for (int d = 0; d < f.n_dims; d++)
-    if (f.sizes[d] != (d == channels ? n : 1))
-      return false;
-  return channels >= 0;
-}
-
-bool region_is_one(const backend *k, const rush_graph_value *v)
-{
-  rush_type_facts f;
-  rush_value c;
-
-  return dense_facts(k, v, &f) && f.n_dims <= 1 && (f.n_dims == 0 || f.sizes[0] == 1) &&
-         !k->api->value_constant(v, &c);
-}
-
-/* True if blocks would hold little but empty lanes. */
-static bool wastes_blocks(const region_image *i)
-{
-  return i->n_ch < FEWEST_CHANNELS && i->h * i->w > FEW_PIXELS;
-}
-
-int region_dims_of(const backend *k, const rush_graph_value *v)
-{
-  rush_type_facts f;
-  region_order order;
-
-  return tensor_facts(k, v, &f, &order) ? f.n_dims : -1;
-}
-
-static bool is_row_major(const backend *k, const rush_graph_value *v)
-{
-  rush_type_facts f;
-
-  return dense_facts(k, v, &f);
-}
-
-bool region_same_image(const region_image *a, const region_image *b)
-{
-  return a->batch == b->batch && a->n_ch == b->n_ch && a->h == b->h && a->w == b->w;
-}
-
-/* True for a vector of n. */
-static bool is_vector(const backend *k, const rush_graph_value *v, int64_t n)
-{
-  rush_type_facts f;
-
-  return dense_facts(k, v, &f) && f.n_dims == 1 && f.sizes[0] == n;
-}
 
 /* -- Windows ----------------------------------------------------------------------------------- */
 
@@ -307,7 +29,7 @@ static bool window_list(const backend *k, const rush_graph_value *list, int n_sp
   int64_t read[2] = {0, 0};
   bool is_empty;
 
-  if (!list || !ints_of(k, list, (size_t)n_spatial, read, &is_empty))
+  if (!list || !region_ints(k, list, (size_t)n_spatial, read, &is_empty))
     return false;
   if (is_empty && !otherwise)
     return false;
@@ -345,18 +67,6 @@ static bool border_is_small(const region_window *w, const region_image *in)
 
 /* -- Convolutions ------------------------------------------------------------------------------ */
 
-/* Return the node's argument of that name, or NULL. */
-static const rush_graph_value *arg_of_key(const backend *k, const rush_node *n, uint64_t key)
-{
-  const op *o = table_op(k, n);
-
-  for (uint32_t i = 0; o && i < o->schema->n_args; i++)
-    if (o->schema->args[i].key == key)
-      return k->api->node_input(n, i);
-  return NULL;
-}
-#define ARG(k, n, name) arg_of_key(k, n, name_key(name, sizeof(name) - 1))
-
 /* Read a convolution's lists; text ("same") is refused. */
 static bool read_window(const backend *k, const rush_node *n, int n_spatial, region_window *w)
 {
@@ -375,31 +85,32 @@ static const char *read_conv(const backend *k, const rush_node *n, region_window
   int64_t groups;
 
   *w = plain_window;
-  if (!image_of(k, api->node_input(n, 0), &in) ||
-      !image_of(k, api->node_output(n, 0), &out) ||
-      !image_of(k, api->node_input(n, 1), &weight))
+  if (!region_plain_image(k, api->node_input(n, 0), &in) ||
+      !region_plain_image(k, api->node_output(n, 0), &out) ||
+      !region_plain_image(k, api->node_input(n, 1), &weight))
     return NO_IMAGE;
-  if (wastes_blocks(&out) && wastes_blocks(&in)) /* one of both: cheaper than its conversion */
+  if (region_wastes_blocks(&out) &&
+      region_wastes_blocks(&in)) /* one of both: cheaper than its conversion */
     return FEW_CHANNELS;
   const int n_spatial = region_dims_of(k, api->node_input(n, 0)) - 2;
   if (n_spatial != region_dims_of(k, api->node_input(n, 1)) - 2)
     return "an image without a batch";
-  if (!read_window(k, n, n_spatial, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
-      (transposed && !is_false(k, transposed)))
+  if (!read_window(k, n, n_spatial, w) || !region_int(k, ARG(k, n, "groups"), &groups) ||
+      (transposed && !region_is_false(k, transposed)))
     return "a window that is not constant, or a transposed convolution";
   w->kernel[0] = weight.h;
   w->kernel[1] = weight.w;
   const int64_t taps = weight.h * weight.w;
   const bool fits = groups > 0 && in.n_ch == groups * weight.n_ch && out.n_ch % groups == 0;
   const bool gathers = fits && region_group_width(k, n) && weight.n_ch * taps <= MOST_TAPS &&
-                       is_row_major(k, api->node_input(n, 1));
+                       region_is_row_major(k, api->node_input(n, 1));
   const bool blocks = weight.n_ch % BLOCK_LANES == 0 && out.n_ch / groups % BLOCK_LANES == 0;
   const bool product = fits && (groups == 1 || (blocks && !region_group_width(k, n))) &&
                        weight.n_ch <= MOST_TERMS / taps;
   if (!window_fits(w, &in, &out, false) || !border_is_small(w, &in) ||
       weight.batch != out.n_ch || in.batch != out.batch || (!gathers && !product))
     return "a window or groups that have no kernel in blocks";
-  if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
+  if (!region_is_none(k, bias) && !region_is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
   return NULL;
 }
@@ -415,13 +126,14 @@ static const char *read_spread(const backend *k, const rush_node *n, region_wind
   int64_t groups, extra[2];
 
   *w = plain_window;
-  if (!image_of(k, api->node_input(n, 0), &in) ||
-      !image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
-      !image_of(k, api->node_input(n, 1), &weight) || !is_row_major(k, api->node_input(n, 1)) ||
+  if (!region_plain_image(k, api->node_input(n, 0), &in) ||
+      !region_plain_image(k, api->node_output(n, 0), &out) || region_wastes_blocks(&out) ||
+      !region_plain_image(k, api->node_input(n, 1), &weight) ||
+      !region_is_row_major(k, api->node_input(n, 1)) ||
       region_dims_of(k, api->node_input(n, 0)) != 4 ||
       region_dims_of(k, api->node_input(n, 1)) != 4)
     return NO_IMAGE;
-  if (!read_window(k, n, 2, w) || !int_of(k, ARG(k, n, "groups"), &groups) ||
+  if (!read_window(k, n, 2, w) || !region_int(k, ARG(k, n, "groups"), &groups) ||
       !window_list(k, ARG(k, n, "output_padding"), 2, zeros, extra))
     return "a window that is not constant";
   w->kernel[0] = weight.h;
@@ -433,7 +145,7 @@ static const char *read_spread(const backend *k, const rush_node *n, region_wind
   if (groups != 1 || weight.batch != in.n_ch || weight.n_ch != out.n_ch || in.batch != out.batch ||
       out.h != in.h * w->stride[0] || out.w != in.w * w->stride[1] || in.n_ch > MOST_TERMS)
     return "a window or groups that have no kernel in blocks";
-  if (!is_none(k, bias) && !is_vector(k, bias, out.n_ch))
+  if (!region_is_none(k, bias) && !region_is_vector(k, bias, out.n_ch))
     return "a bias of unknown size";
   return NULL;
 }
@@ -447,7 +159,7 @@ int64_t region_groups(const backend *k, const rush_node *n)
 {
   int64_t groups;
 
-  return int_of(k, ARG(k, n, "groups"), &groups) ? groups : 1;
+  return region_int(k, ARG(k, n, "groups"), &groups) ? groups : 1;
 }
 
 int64_t region_group_width(const backend *k, const rush_node *n)
@@ -455,7 +167,7 @@ int64_t region_group_width(const backend *k, const rush_node *n)
   const int64_t groups = region_groups(k, n);
   region_image weight;
 
-  if (groups <= 1 || !image_of(k, k->api->node_input(n, 1), &weight) ||
+  if (groups <= 1 || !region_plain_image(k, k->api->node_input(n, 1), &weight) ||
       weight.batch != groups * weight.n_ch)
     return 0;
   return weight.n_ch <= 2 || weight.n_ch == 4 || weight.n_ch == 8 ? weight.n_ch : 0;
@@ -470,17 +182,17 @@ static const char *read_norm(const backend *k, const rush_node *n)
   region_image in, out;
   rush_value eps;
 
-  if (!image_of(k, k->api->node_input(n, 0), &in) ||
-      !image_of(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
+  if (!region_plain_image(k, k->api->node_input(n, 0), &in) ||
+      !region_plain_image(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
-  if (wastes_blocks(&in))
+  if (region_wastes_blocks(&in))
     return FEW_CHANNELS;
-  if (!ARG(k, n, "training") || !is_false(k, ARG(k, n, "training")))
+  if (!ARG(k, n, "training") || !region_is_false(k, ARG(k, n, "training")))
     return "a batch norm that may be in training";
   if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
     return "an epsilon that is not constant";
   for (size_t i = 0; i < COUNT_OF(of); i++)
-    if (!is_vector(k, of[i], in.n_ch) && (i < 2 || !is_none(k, of[i])))
+    if (!region_is_vector(k, of[i], in.n_ch) && (i < 2 || !region_is_none(k, of[i])))
       return "statistics or parameters of unknown size";
   return NULL;
 }
@@ -502,8 +214,8 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
   rush_value rounds_up;
 
   *w = plain_window;
-  if (!image_of(k, api->node_input(n, 0), &in) ||
-      !image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
+  if (!region_plain_image(k, api->node_input(n, 0), &in) ||
+      !region_plain_image(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
       in.n_ch != out.n_ch)
     return NO_IMAGE;
   const int n_spatial = region_dims_of(k, api->node_input(n, 0)) - 2;
@@ -515,7 +227,7 @@ static const char *read_max_pool(const backend *k, const rush_node *n, region_wi
       rounds_up.tag != RUSH_TAG_BOOL || !window_fits(w, &in, &out, rounds_up.as.b) ||
       w->kernel[0] * w->kernel[1] > MOST_POOLED)
     return "a window that is not constant, or too large";
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 const rush_node *region_joined(const backend *k, const rush_node *n)
@@ -530,15 +242,15 @@ static const char *read_cat(const backend *k, const rush_node *n)
   region_image out, in;
   int64_t dim, n_ch = 0;
 
-  if (!image_of(k, api->node_output(n, 0), &out) || wastes_blocks(&out) ||
+  if (!region_plain_image(k, api->node_output(n, 0), &out) || region_wastes_blocks(&out) ||
       region_dims_of(k, api->node_output(n, 0)) < 3)
     return NO_IMAGE;
-  if (!list || !makes_list(k, list) || !int_of(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
+  if (!list || !region_makes_list(k, list) || !region_int(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
       api->value_n_uses(api->node_output(list, 0)) != 1)
     return "not channels that are joined";
   const size_t n_items = api->node_n_inputs(list);
   for (size_t i = 0; i < n_items; i++) {
-    if (!image_of(k, api->node_input(list, i), &in) || in.batch != out.batch ||
+    if (!region_plain_image(k, api->node_input(list, i), &in) || in.batch != out.batch ||
         in.h != out.h || in.w != out.w)
       return "images of several sizes";
     n_ch += in.n_ch;
@@ -549,8 +261,8 @@ static const char *read_cat(const backend *k, const rush_node *n)
 /* Read the image of a node whose result has its channels. */
 static bool read_pooled(const backend *k, const rush_node *n, region_image *in, region_image *out)
 {
-  return image_of(k, k->api->node_input(n, 0), in) &&
-         image_of(k, k->api->node_output(n, 0), out) &&
+  return region_plain_image(k, k->api->node_input(n, 0), in) &&
+         region_plain_image(k, k->api->node_output(n, 0), out) &&
          region_dims_of(k, k->api->node_input(n, 0)) == 4 && in->batch == out->batch &&
          in->n_ch == out->n_ch;
 }
@@ -567,17 +279,19 @@ static const char *read_slice(const backend *k, const rush_node *n, region_windo
   int64_t dim, start = 0, step;
 
   *w = plain_window;
-  if (!image_of(k, x, &in) || !image_of(k, api->node_output(n, 0), &out) || in.batch != out.batch ||
-      in.h != out.h || in.w != out.w || region_dims_of(k, x) < 3 || seems_last(k, x))
+  if (!region_plain_image(k, x, &in) || !region_plain_image(k, api->node_output(n, 0), &out) ||
+      in.batch != out.batch || in.h != out.h || in.w != out.w || region_dims_of(k, x) < 3 ||
+      seems_last(k, x))
     return NO_IMAGE;
   *kind = in.n_ch == out.n_ch ? OP_SAME : OP_SLICE;
-  if (!int_of(k, ARG(k, n, "dim"), &dim) || !int_of(k, ARG(k, n, "step"), &step) || step != 1 ||
-      (!is_none(k, ARG(k, n, "start")) && !int_of(k, ARG(k, n, "start"), &start)))
+  if (!region_int(k, ARG(k, n, "dim"), &dim) || !region_int(k, ARG(k, n, "step"), &step) ||
+      step != 1 ||
+      (!region_is_none(k, ARG(k, n, "start")) && !region_int(k, ARG(k, n, "start"), &start)))
     return "a slice with a step, or that is not constant";
   w->first = start < 0 ? start + in.n_ch : start;
   if (*kind == OP_SLICE && (dim != 1 || w->first < 0 || w->first > in.n_ch - out.n_ch))
     return "not a slice of channels";
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 /* Read a view of all elements as they are. */
@@ -586,9 +300,9 @@ static const char *read_alias(const backend *k, const rush_node *n)
   const rush_graph_value *x = k->api->node_input(n, 0);
   region_image in;
 
-  if (!image_of(k, x, &in) || region_dims_of(k, x) < 3 || seems_last(k, x))
+  if (!region_plain_image(k, x, &in) || region_dims_of(k, x) < 3 || seems_last(k, x))
     return NO_IMAGE;
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_average(const backend *k, const rush_node *n)
@@ -599,7 +313,7 @@ static const char *read_average(const backend *k, const rush_node *n)
     return NO_IMAGE;
   if (in.h * in.w > MOST_AVERAGED || out.h * out.w > MOST_AVERAGED)
     return "an average of very many pixels";
-  return wastes_blocks(&in) || wastes_blocks(&out) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) || region_wastes_blocks(&out) ? FEW_CHANNELS : NULL;
 }
 
 /* Read a mean over the pixels of each channel. */
@@ -610,15 +324,15 @@ static const char *read_mean(const backend *k, const rush_node *n)
   bool is_empty;
 
   if (!read_pooled(k, n, &in, &out) || out.h != 1 || out.w != 1 ||
-      !is_row_major(k, k->api->node_input(n, 0))) /* it adds in memory's order */
+      !region_is_row_major(k, k->api->node_input(n, 0))) /* it adds in memory's order */
     return NO_IMAGE;
   const rush_graph_value *list = ARG(k, n, "dim"), *dtype = ARG(k, n, "dtype");
-  if (!list || !ints_of(k, list, 2, dims, &is_empty) || is_empty ||
-      (dims[0] + 4) % 4 + (dims[1] + 4) % 4 != 2 + 3 || !is_none(k, dtype))
+  if (!list || !region_ints(k, list, 2, dims, &is_empty) || is_empty ||
+      (dims[0] + 4) % 4 + (dims[1] + 4) % 4 != 2 + 3 || !region_is_none(k, dtype))
     return "not a mean over rows and columns";
   if (in.h * in.w > MOST_SUMMED)
     return "a mean of very many pixels";
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_windows(const backend *k, const rush_node *n, region_window *w)
@@ -640,10 +354,10 @@ static const char *read_windows(const backend *k, const rush_node *n, region_win
       w->kernel[0] * w->kernel[1] > MOST_POOLED)
     return "a window that is not constant, or too large";
   w->count_pad = count_pad.as.b;
-  if (!is_none(k, ARG(k, n, "divisor_override")) &&
-      (!int_of(k, ARG(k, n, "divisor_override"), &w->divisor) || w->divisor == 0))
+  if (!region_is_none(k, ARG(k, n, "divisor_override")) &&
+      (!region_int(k, ARG(k, n, "divisor_override"), &w->divisor) || w->divisor == 0))
     return "a divisor that is not constant";
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static bool is_factor(rush_value c, int64_t factor)
@@ -656,7 +370,7 @@ static bool may_be_factor(const backend *k, const rush_graph_value *v, int64_t f
 {
   rush_value c;
 
-  return !v || is_none(k, v) || (region_constant(k, v, &c) && is_factor(c, factor));
+  return !v || region_is_none(k, v) || (region_constant(k, v, &c) && is_factor(c, factor));
 }
 
 /* Read nearest upsampling by powers of two, whose positions float32 has exactly. */
@@ -674,11 +388,11 @@ static const char *read_nearest(const backend *k, const rush_node *n)
       !may_be_factor(k, ARG(k, n, "scales_h"), by[0]) ||
       !may_be_factor(k, ARG(k, n, "scales_w"), by[1]))
     return "not a factor that is a power of two";
-  if (factors && !is_none(k, factors) &&
-      (items_of(k, factors, 2, items) != 2 || !is_factor(items[0], by[0]) ||
+  if (factors && !region_is_none(k, factors) &&
+      (region_items(k, factors, 2, items) != 2 || !is_factor(items[0], by[0]) ||
        !is_factor(items[1], by[1])))
     return "not a factor that is a power of two";
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 /* -- Channels in the last dimension ------------------------------------------------------------ */
@@ -696,15 +410,15 @@ static const char *read_layer(const backend *k, const rush_node *n)
       !region_image_of(k, k->api->node_output(n, 0), true, &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
   const rush_graph_value *of[] = {ARG(k, n, "weight"), ARG(k, n, "bias")};
-  if (!ints_of(k, ARG(k, n, "normalized_shape"), 1, &size, &is_empty) || is_empty ||
+  if (!region_ints(k, ARG(k, n, "normalized_shape"), 1, &size, &is_empty) || is_empty ||
       size != in.n_ch || in.n_ch > MOST_LAYER)
     return "not a norm of the last dimension, or of very many elements";
   if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
     return "an epsilon that is not constant";
   for (size_t i = 0; i < COUNT_OF(of); i++)
-    if (!is_vector(k, of[i], in.n_ch) && !is_none(k, of[i]))
+    if (!region_is_vector(k, of[i], in.n_ch) && !region_is_none(k, of[i]))
       return "parameters of unknown size";
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 static const char *read_linear(const backend *k, const rush_node *n)
@@ -717,11 +431,11 @@ static const char *read_linear(const backend *k, const rush_node *n)
       !region_image_of(k, k->api->node_output(n, 0), true, &out) || in.batch != out.batch ||
       in.h != out.h || in.w != out.w)
     return NO_IMAGE;
-  if (!dense_facts(k, k->api->node_input(n, 1), &w) || w.n_dims != 2 || w.sizes[0] != out.n_ch ||
-      w.sizes[1] != in.n_ch || in.n_ch > MOST_TERMS || (!is_none(k, bias) &&
-      !is_vector(k, bias, out.n_ch)))
+  if (!region_dense_facts(k, k->api->node_input(n, 1), &w) || w.n_dims != 2 ||
+      w.sizes[0] != out.n_ch || w.sizes[1] != in.n_ch || in.n_ch > MOST_TERMS ||
+      (!region_is_none(k, bias) && !region_is_vector(k, bias, out.n_ch)))
     return "a weight or bias of unknown size";
-  return wastes_blocks(&in) || wastes_blocks(&out) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) || region_wastes_blocks(&out) ? FEW_CHANNELS : NULL;
 }
 
 /* Read the order of a permute of four dimensions: 1, channels move last, -1 back, 0 another. */
@@ -732,7 +446,7 @@ static int turn_of(const backend *k, const rush_node *n)
   bool is_empty, is_last = true, is_back = true;
 
   if (region_dims_of(k, k->api->node_input(n, 0)) != 4 ||
-      !ints_of(k, ARG(k, n, "dims"), 4, dims, &is_empty) || is_empty)
+      !region_ints(k, ARG(k, n, "dims"), 4, dims, &is_empty) || is_empty)
     return 0;
   for (int d = 0; d < 4; d++) {
     is_last &= dims[d] == last[d] || dims[d] + 4 == last[d];
@@ -754,7 +468,7 @@ static const char *read_turn(const backend *k, const rush_node *n)
       !region_image_of(k, k->api->node_output(n, 0), turn > 0, &out) ||
       !region_same_image(&in, &out))
     return NO_IMAGE;
-  return wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
 /* True if v, of four dimensions, has channels last as far as what made it tells. */
@@ -762,7 +476,7 @@ static bool seems_last(const backend *k, const rush_graph_value *v)
 {
   for (int steps = 0; steps < 64; steps++) {
     const rush_node *n = k->api->value_node(v);
-    const op *o = n ? table_op(k, n) : NULL;
+    const op *o = n ? region_table_op(k, n) : NULL;
     const rush_graph_value *next = NULL;
 
     if (!o || k->api->node_n_outputs(n) != 1)
@@ -797,7 +511,7 @@ static const char *read_point(const backend *k, const rush_node *n, cpu_level le
   const bool last = region_dims_of(k, result) == 4 && seems_last(k, result);
   if (!region_image_of(k, result, last, &out) || region_dims_of(k, result) < 3)
     return NO_IMAGE; /* matrices are left to other groups */
-  if (wastes_blocks(&out) || (out.n_ch == 1 && out.h * out.w == 1))
+  if (region_wastes_blocks(&out) || (out.n_ch == 1 && out.h * out.w == 1))
     return FEW_CHANNELS;
   for (size_t i = 0; i < api->node_n_inputs(n); i++) {
     const rush_graph_value *v = api->node_input(n, i);
@@ -824,9 +538,9 @@ static region_op op_or_none(region_op op, const char *refused, const char **why)
 
 region_op region_op_of(const backend *k, const rush_node *n, region_window *w, const char **why)
 {
-  const op *o = table_op(k, n);
+  const op *o = region_table_op(k, n);
 
-  if (!o && makes_list(k, n))
+  if (!o && region_makes_list(k, n))
     return op_or_none(OP_LIST, NULL, why);
   switch (o && k->api->node_n_outputs(n) == 1 ? o->name_key : 0) {
   case OPN_CONV1D: case OPN_CONV2D: case OPN_CONVOLUTION: case OPN__CONVOLUTION:
@@ -873,8 +587,8 @@ static bool is_only_read(const backend *k, const rush_graph_value *v, int levels
 
   for (size_t i = 0; i < api->value_n_uses(v); i++) {
     const rush_node *user = api->value_use(v, i, &input);
-    const op *o = table_op(k, user);
-    const bool lists = !o && makes_list(k, user) && api->node_n_outputs(user) == 1;
+    const op *o = region_table_op(k, user);
+    const bool lists = !o && region_makes_list(k, user) && api->node_n_outputs(user) == 1;
 
     if ((!o && !lists) || (o && o->effects & (OP_WRITES | OP_SIDE_EFFECT)) || levels == 0)
       return false;
@@ -892,7 +606,7 @@ static bool may_copy_view(const backend *k, const rush_node *n)
 {
   const rush_graph_value *base = k->api->node_input(n, 0);
   const rush_node *made = k->api->value_node(base);
-  const op *o = made ? table_op(k, made) : NULL;
+  const op *o = made ? region_table_op(k, made) : NULL;
 
   const bool is_view = o && o->family == FAMILY_VIEW;
 
@@ -930,9 +644,9 @@ static bool operands_enter(const backend *k, const rush_node *n, cpu_level level
     rush_type_facts f;
     region_order order;
 
-    if (made && makes_list(k, made) && !operands_enter(k, made, level))
+    if (made && region_makes_list(k, made) && !operands_enter(k, made, level))
       return false;
-    if (tensor_facts(k, v, &f, &order) && order == ORDER_SLICED &&
+    if (region_facts(k, v, &f, &order) && order == ORDER_SLICED &&
         (!made || region_refuse(k, made, level)))
       return false;
   }
@@ -988,6 +702,7 @@ bool region_takes(const backend *k, const rush_node *const *nodes, size_t n)
 
   for (size_t i = 0; i < n && !is_worth; i++)
     is_worth = region_op_of(k, nodes[i], &w, &why) == OP_CONV &&
-               image_of(k, k->api->node_output(nodes[i], 0), &out) && !wastes_blocks(&out);
+               region_plain_image(k, k->api->node_output(nodes[i], 0), &out) &&
+               !region_wastes_blocks(&out);
   return is_worth && n > 1;
 }
