@@ -236,6 +236,7 @@ static block_step block_of(const region_step *s, point_call *point)
                       .n_copied = s->n_copied,
                       .divisor = w->divisor,
                       .count_pad = w->count_pad,
+                      .fill = w->fill,
                       .lo = s->lo,
                       .hi = s->hi,
                       .after = s->point ? run_point : NULL,
@@ -373,7 +374,8 @@ static const char *const kind_names[] = {
   [BLOCK_CONV] = "convolution",   [BLOCK_DEPTHWISE] = "depthwise convolution",
   [BLOCK_MAX] = "maximum",        [BLOCK_AVERAGE] = "average",
   [BLOCK_MEAN] = "mean",          [BLOCK_WINDOWS] = "average of windows",
-  [BLOCK_NEAREST] = "nearest",    [BLOCK_SCALE] = "batch norm",
+  [BLOCK_NEAREST] = "nearest",    [BLOCK_PAD] = "padding",
+  [BLOCK_SCALE] = "batch norm",
   [BLOCK_LAYER] = "layer norm",
   [BLOCK_COPY] = "copied channels", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};

@@ -20,7 +20,7 @@
 
 /* -- Windows ----------------------------------------------------------------------------------- */
 
-static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0};
+static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0, 0.0f};
 
 /* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
 static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
@@ -395,6 +395,47 @@ static const char *read_nearest(const backend *k, const rush_node *n)
   return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
+/* Read the number that padding is made of. */
+static bool read_fill(const backend *k, const rush_node *n, float *fill)
+{
+  const rush_graph_value *mode = ARG(k, n, "mode");
+  rush_value c;
+
+  if (mode && (!region_constant(k, mode, &c) || c.tag != RUSH_TAG_STRING ||
+               !str_is(value_str(c), "constant")))
+    return false;
+  if (!region_constant(k, ARG(k, n, "value"), &c))
+    return false;
+  *fill = c.tag == RUSH_TAG_FLOAT ? (float)c.as.d : c.tag == RUSH_TAG_INT ? (float)c.as.i : 0.0f;
+  return c.tag == RUSH_TAG_FLOAT || c.tag == RUSH_TAG_INT || c.tag == RUSH_TAG_NONE;
+}
+
+/* Read padding with a number: left, right, top, bottom. */
+static const char *read_pad(const backend *k, const rush_node *n, region_window *w)
+{
+  const rush_graph_value *x = k->api->node_input(n, 0);
+  rush_value sides[4] = {{.tag = RUSH_TAG_INT}, {.tag = RUSH_TAG_INT}, {.tag = RUSH_TAG_INT},
+                         {.tag = RUSH_TAG_INT}};
+  region_image in, out;
+
+  *w = plain_window;
+  if (!region_plain_image(k, x, &in) || !region_plain_image(k, k->api->node_output(n, 0), &out) ||
+      in.batch != out.batch || in.n_ch != out.n_ch)
+    return NO_IMAGE;
+  const int n_sides = region_items(k, ARG(k, n, "pad"), COUNT_OF(sides), sides);
+  if ((n_sides != 2 && n_sides != 4) || n_sides / 2 > region_dims_of(k, x) - 2)
+    return "not padding of rows and columns";
+  for (int i = 0; i < 4; i++)
+    if (sides[i].tag != RUSH_TAG_INT || sides[i].as.i < 0 || sides[i].as.i > MOST_WINDOW)
+      return "padding that is not constant, negative or wide";
+  if (!read_fill(k, n, &w->fill) || out.w != in.w + sides[0].as.i + sides[1].as.i ||
+      out.h != in.h + sides[2].as.i + sides[3].as.i)
+    return "not padding with a constant number";
+  w->pad[0] = sides[2].as.i;
+  w->pad[1] = sides[0].as.i;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+}
+
 /* -- Channels in the last dimension ------------------------------------------------------------ */
 
 /* Read the weight of the channels of v, four dimensions with channels last. */
@@ -557,6 +598,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_AVERAGE, read_average(k, n), why);
   case OPN_AVG_POOL2D:
     return op_or_none(OP_WINDOWS, read_windows(k, n, w), why);
+  case OPN_PAD: case OPN_CONSTANT_PAD_ND:
+    return op_or_none(OP_PAD, read_pad(k, n, w), why);
   case OPN_LAYER_NORM:
     return op_or_none(OP_LAYER, read_layer(k, n), why);
   case OPN_LINEAR:
@@ -568,7 +611,7 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     const char *refused = read_slice(k, n, w, &kind);
     return op_or_none(kind, refused, why);
   }
-  case OPN_ALIAS:
+  case OPN_ALIAS: case OPN_CONTIGUOUS:
     return op_or_none(OP_SAME, read_alias(k, n), why);
   case OPN_MEAN:
     return op_or_none(OP_MEAN, read_mean(k, n), why);
@@ -612,7 +655,7 @@ static bool may_copy_view(const backend *k, const rush_node *n)
 
   if (!o || o->effects & OP_RETURNS_ARG ||
       (is_view && o->name_key != OPN_PERMUTE && o->name_key != OPN_SLICE &&
-       o->name_key != OPN_ALIAS))
+       o->name_key != OPN_ALIAS && o->name_key != OPN_CONTIGUOUS))
     return false;
   return (!is_view || may_copy_view(k, made)) && is_only_read(k, base, 8);
 }

@@ -745,11 +745,12 @@ static void read_node(reader *d, uint32_t at)
   static const block_kind kinds[] = {
     [OP_NORM] = BLOCK_SCALE,    [OP_LAYER] = BLOCK_LAYER,
     [OP_MAX_POOL] = BLOCK_MAX,     [OP_AVERAGE] = BLOCK_AVERAGE,
-    [OP_MEAN] = BLOCK_MEAN,     [OP_WINDOWS] = BLOCK_WINDOWS,  [OP_NEAREST] = BLOCK_NEAREST};
+    [OP_MEAN] = BLOCK_MEAN,     [OP_WINDOWS] = BLOCK_WINDOWS,  [OP_NEAREST] = BLOCK_NEAREST,
+    [OP_PAD] = BLOCK_PAD};
   region_step s = step_of(kinds[d->nodes[at].op]);
   if (s.kind == BLOCK_SCALE || s.kind == BLOCK_LAYER)
     set_norm(d, &s, n);
-  else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS)
+  else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS || s.kind == BLOCK_PAD)
     s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));
   d->failed |= !image_of(d, head, &out);

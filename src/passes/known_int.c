@@ -1,6 +1,7 @@
 /* passes/known_int.c -- integers that follow from sizes: `b, t, c = x.shape; c // heads`.
  *
- * A question walks from the value to its definition: sizes, their arithmetic, constants.  Nothing
+ * A question walks from the value to its definition: sizes, their arithmetic, constants; and what
+ * traced programs make of it, arithmetic on tensors of no dimensions that int() ends.  Nothing
  * is written into the graph, so that shapes can be propagated in one walk, also where a loop's
  * facts are not settled; peephole and constant propagation write what is certain afterwards.  A
  * walk takes at most MOST_STEPS steps. */
@@ -9,18 +10,18 @@
 #include "passes/passes_int.h"
 
 #define MOST_STEPS 64
-#define MOST_INPUTS 4
+#define MOST_INPUTS 6
 
-/* True if all users only read the list. */
-static bool is_only_read(const ir_value *list)
+/* True if all users only read the list or tensor. */
+static bool is_only_read(const ir_value *v)
 {
-  for (const ir_use *u = list->uses; u; u = u->next) {
+  for (const ir_use *u = v->uses; u; u = u->next) {
     const ir_node *n = u->user;
     uint32_t i = 0;
 
-    while (i < n->n_inputs && ir_node_input(n, i) != list)
+    while (i < n->n_inputs && ir_node_input(n, i) != v)
       i++;
-    if (n->kind == IR_LIST_UNPACK)
+    if (n->kind == IR_LIST_UNPACK || (n->kind == IR_GUARD && i > 0)) /* in a snapshot */
       continue;
     if (n->kind != IR_OP || i >= n->op->schema->n_args)
       return false;
@@ -58,24 +59,45 @@ static bool number(int n_dims, int64_t *out)
 
 static bool follow(session *s, const ir_value *v, uint32_t *left, int64_t *out);
 
-/* Compute an operator on integers from its inputs. */
-static bool compute(session *s, const ir_node *n, uint32_t *left, int64_t *out)
+static bool compute(session *s, const ir_node *n, uint32_t *left, rush_value *out);
+
+/* Get an argument: an integer, another constant that is no tensor, or a tensor of no dimensions
+ * that is only read. */
+static bool argument(session *s, const ir_value *v, uint32_t *left, rush_value *out)
 {
-  rush_value args[MOST_INPUTS], result = value_none();
   int64_t i;
+
+  if (type_is(v->type, TYPE_INT)) {
+    const bool known = follow(s, v, left, &i);
+
+    *out = value_int(known ? i : 0);
+    return known;
+  }
+  if (!type_is(v->type, TYPE_TENSOR))
+    return ir_value_as_constant(v, out) && !value_is_heap(*out);
+  if (!*left || !is_only_read(v))
+    return false;
+  if (ir_value_as_constant(v, out))
+    return out->tag == RUSH_TAG_TENSOR && out->as.tensor && out->as.tensor->n_dims == 0;
+  --*left;
+  return v->node->kind == IR_OP && ir_facts_of(v->type)->n_dims == 0 &&
+         compute(s, v->node, left, out) && out->tag == RUSH_TAG_TENSOR;
+}
+
+/* Compute an operator from its inputs. */
+static bool compute(session *s, const ir_node *n, uint32_t *left, rush_value *out)
+{
+  rush_value args[MOST_INPUTS];
 
   if (n->n_outputs != 1 || n->n_inputs == 0 || n->n_inputs > MOST_INPUTS || !pass_is_pure(n))
     return false;
-  for (uint32_t k = 0; k < n->n_inputs; k++) {
-    if (!type_is(ir_node_input(n, k)->type, TYPE_INT) ||
-        !follow(s, ir_node_input(n, k), left, &i))
-      return false;
-    args[k] = value_int(i);
-  }
-  if (!pass_call_op(s, n, args, &result) || result.tag != RUSH_TAG_INT)
-    return false;
-  *out = result.as.i;
-  return true;
+  session_enter(s);
+  bool known = true;
+  for (uint32_t k = 0; k < n->n_inputs && known; k++)
+    known = argument(s, ir_node_input(n, k), left, &args[k]);
+  session_leave(s);
+  *out = value_none();
+  return known && pass_call_op(s, n, args, out);
 }
 
 static bool follow_op(session *s, const ir_node *n, uint32_t *left, int64_t *out)
@@ -96,7 +118,11 @@ static bool follow_op(session *s, const ir_node *n, uint32_t *left, int64_t *out
   case OPN_DIM:
     return number(f->n_dims, out);
   }
-  return compute(s, n, left, out);
+  rush_value result;
+  if (!compute(s, n, left, &result) || result.tag != RUSH_TAG_INT)
+    return false;
+  *out = result.as.i;
+  return true;
 }
 
 static bool follow(session *s, const ir_value *v, uint32_t *left, int64_t *out)

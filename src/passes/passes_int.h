@@ -92,6 +92,9 @@ bool adding_order_keeps(adding_order *o, const order_group *g);
  * makes and keeps, with known sizes (remove_mutation.c). */
 void pass_remove_exact_mutation(session *s, ir_graph *g);
 
+/* Make slices of the parts that channels are split into (slice_splits.c). */
+void pass_slice_splits(session *s, ir_graph *g);
+
 /* Group nodes into nodes of a kind that has a subgraph, as pass_group does; `def` without an
  * operator.  `order`: groups keep it; or NULL. */
 void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def,

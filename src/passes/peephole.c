@@ -14,7 +14,7 @@ typedef struct look {
   session *s;
   alias_info *alias;
   bool switches_grad; /* nodes may run in different grad modes */
-  bool takes_batches; /* convolutions of images of unknown rank are those of batches */
+  bool is_exact; /* without what PyTorch assumes; and with what follows from sizes */
 } look;
 
 typedef ir_value *rule(const look *k, ir_node *n); /* what n's only result can be, or NULL */
@@ -89,14 +89,17 @@ static ir_value *mul(const look *k, ir_node *n)
   return input_if_same(k, n, x);
 }
 
-/* Simplify int(x) of an int, int(tensor(x)). */
+/* Simplify int(x) of an int, int(tensor(x)); if exact, int(x) of what follows from sizes. */
 static ir_value *cast(const look *k, ir_node *n)
 {
   ir_value *x = n->n_inputs == 1 ? ir_node_input(n, 0) : NULL;
+  int64_t i;
 
-  (void)k;
   if (!x)
     return NULL;
+  if (k->is_exact && type_is(x->type, TYPE_TENSOR) && type_is(n->outputs[0]->type, TYPE_INT) &&
+      pass_is_known_int(k->s, n->outputs[0], &i))
+    return pass_put_int(k->s, n, i);
   if (ir_node_is_op(x->node, OPN_PRIM__NUMTOTENSOR))
     x = ir_node_input(x->node, 0);
   return !type_is(x->type, TYPE_TENSOR) && type_equal(x->type, n->outputs[0]->type) ? x : NULL;
@@ -256,7 +259,7 @@ static ir_value *convolution_dims(const look *k, ir_node *n)
   const ir_value *x = ir_node_input(n, 0);
   const ir_node *made = x->node;
 
-  if (!k->takes_batches || alias_is_written(k->alias, x)) /* it may be resized */
+  if (!!k->is_exact || alias_is_written(k->alias, x)) /* it may be resized */
     return NULL;
   for (int i = 0; i < 3; i++)
     if (ir_node_is_op(made, convs[i]))
@@ -403,16 +406,16 @@ static void simplify_node(session *s, ir_node *n, void *arg)
     ir_node_destroy(n);
 }
 
-static void simplify_all(session *s, ir_graph *g, bool takes_batches)
+static void simplify_all(session *s, ir_graph *g, bool is_exact)
 {
   pass_peephole_list_idioms(s, g);
-  look k = {.s = s, .alias = alias_analyse_all(s, g), .takes_batches = takes_batches};
+  look k = {.s = s, .alias = alias_analyse_all(s, g), .is_exact = is_exact};
 
   k.switches_grad = ir_graph_may_have(g, IR_ENTER);
   pass_each(s, g->block, simplify_node, &k);
   pass_dce(s, g);
 }
 
-void pass_peephole(session *s, ir_graph *g) { simplify_all(s, g, true); }
+void pass_peephole(session *s, ir_graph *g) { simplify_all(s, g, false); }
 
-void pass_exact_peephole(session *s, ir_graph *g) { simplify_all(s, g, false); }
+void pass_exact_peephole(session *s, ir_graph *g) { simplify_all(s, g, true); }

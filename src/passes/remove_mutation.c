@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define MOST_SIDE (INT64_C(1) << 20) /* of a tensor that is not row-major */
+#define MOST_VIEWS 8 /* of views of views, that are looked through */
 
 /* -- Uses -------------------------------------------------------------------------------------- */
 
@@ -260,6 +261,31 @@ static bool is_fresh(const ir_value *v)
          !n->op->schema->returns[v->index].alias_before && type_is(v->type, TYPE_TENSOR);
 }
 
+/* True if the node makes a view of its first argument, or returns it, or a copy. */
+static bool makes_view(const ir_node *n)
+{
+  return n->kind == IR_OP && (n->op->family == FAMILY_VIEW || n->op->effects & OP_RETURNS_ARG) &&
+         n->n_outputs == 1 && n->op->variant == VARIANT_BASE && !n->n_blocks &&
+         !schema_is_mutable(n->op->schema) &&
+         !(n->op->effects & (OP_WRITES | OP_SIDE_EFFECT | OP_GEOMETRY)) &&
+         type_is(n->outputs[0]->type, TYPE_TENSOR);
+}
+
+/* True if it is a view of what is_fresh, and the only name of that memory. */
+static bool is_only_view(const ir_value *v)
+{
+  for (int levels = 0; levels < MOST_VIEWS && makes_view(v->node); levels++) {
+    const ir_value *base = ir_node_input(v->node, 0);
+
+    if (!base->uses || base->uses->next || base->node->block != v->node->block)
+      return false;
+    if (is_fresh(base))
+      return true;
+    v = base;
+  }
+  return false;
+}
+
 /* True if the new tensor could have another dtype than the old one, because another tensor could
  * promote it. */
 static bool may_promote(const ir_node *n)
@@ -351,6 +377,26 @@ static bool is_row_major(const ir_value *v, const ir_facts **f)
   return (*f)->n_dims >= 0 && ir_facts_are_row_major(*f);
 }
 
+/* True if the elements come in the order of rows, maybe with gaps: what is made of it and of a
+ * row-major tensor is row-major. */
+static bool is_row_ordered(const ir_value *v, const ir_facts **f)
+{
+  int64_t before = INT64_MAX;
+
+  if (is_row_major(v, f))
+    return true;
+  if (!ir_facts_has_sizes(*f) || !ir_facts_has_strides(*f))
+    return false;
+  for (int d = 0; d < (*f)->n_dims; d++) {
+    if ((*f)->sizes[d] == 1)
+      continue;
+    if ((*f)->strides[d] < 1 || (*f)->strides[d] > before)
+      return false;
+    before = (*f)->strides[d];
+  }
+  return true;
+}
+
 /* True if the sizes and strides are known, the same for both, and leave no gaps. */
 static bool same_dense(const ir_facts *a, const ir_facts *b)
 {
@@ -394,7 +440,7 @@ static bool is_exact(const ir_node *n)
         return false;
       continue;
     }
-    if (!type_is(v->type, TYPE_TENSOR) || !is_row_major(v, &other) || !ir_facts_has_sizes(self) ||
+    if (!type_is(v->type, TYPE_TENSOR) || !is_row_ordered(v, &other) || !ir_facts_has_sizes(self) ||
         !ir_facts_has_sizes(other) || other->dtype != self->dtype || other->n_dims > self->n_dims)
       return false;
     for (int d = 0; d < other->n_dims; d++) {
@@ -406,16 +452,19 @@ static bool is_exact(const ir_node *n)
   return true;
 }
 
-/* True if n makes a list that is only read, before the tensor changes again: it may hold the value
- * that the tensor has when the list is made. */
-static bool is_read_list(const use_list *l, const ir_node *n)
+/* True if n makes a list or a view that is only read, before the tensor changes again: it may be of
+ * the value that the tensor has when n runs.  `levels`: of views of views. */
+static bool is_read_alias(const use_list *l, const ir_node *n, int levels)
 {
-  if (n->kind != IR_LIST_CONSTRUCT || n->block != l->block || !n->outputs[0]->uses)
+  const bool view = makes_view(n);
+
+  if ((!view && n->kind != IR_LIST_CONSTRUCT) || n->block != l->block || !n->outputs[0]->uses)
     return false;
   for (const ir_use *u = n->outputs[0]->uses; u; u = u->next) {
     const uint64_t until = ancestor_in(l->block, u->user)->order;
 
-    if (!only_reads(u->user, input_index(u)))
+    if (!only_reads(u->user, input_index(u)) &&
+        !(view && levels > 0 && is_read_alias(l, u->user, levels - 1)))
       return false;
     for (uint32_t i = 0; i < l->n; i++)
       if (l->v[i].order > n->order && l->v[i].order <= until &&
@@ -433,7 +482,7 @@ static bool all_exact(const use_list *l)
     const uint32_t at = input_index(l->v[i].use);
     const bool change = is_change(n, l->block) && at == 0;
 
-    if (change ? !is_exact(n) : !only_reads(n, at) && !is_read_list(l, n))
+    if (change ? !is_exact(n) : !only_reads(n, at) && !is_read_alias(l, n, MOST_VIEWS))
       return false;
   }
   return true;
@@ -481,9 +530,15 @@ static void settle_tensor(session *s, ir_value *x, bool exact)
   }
 }
 
+/* True if nothing else can tell whether the tensor changes or is replaced by a new one. */
+static bool can_settle(const ir_value *v, bool exact)
+{
+  return is_fresh(v) || (exact && is_only_view(v));
+}
+
 static void find_fresh(session *s, ir_node *n, void *arg)
 {
-  if (n->n_outputs && is_fresh(n->outputs[0]))
+  if (n->n_outputs && can_settle(n->outputs[0], true))
     keep_found(s, arg, n);
 }
 
@@ -495,7 +550,7 @@ static void settle_tensors(session *s, ir_graph *g, bool exact)
   pass_each(s, g->block, find_fresh, &all);
   for (; all; all = all->next)
     for (uint32_t i = 0; i < all->n->n_outputs; i++)
-      if (all->n->outputs[i]->uses && is_fresh(all->n->outputs[i]))
+      if (all->n->outputs[i]->uses && can_settle(all->n->outputs[i], exact))
         settle_tensor(s, all->n->outputs[i], exact);
 }
 

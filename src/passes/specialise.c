@@ -294,6 +294,7 @@ static const phase repeated_phases[] = {
   {pass_drop_implied_guards, true},
 };
 static const phase last_phases[] = {
+  {pass_slice_splits, true},
   {pass_peephole_list_idioms, false},
   {pass_remove_exact_mutation, true},
   {pass_cse, false},

@@ -656,3 +656,29 @@ def test_groups_have_the_numbers_of_traced_programs(tmp_path: pathlib.Path) -> N
             same(torch.from_numpy(module(given).numpy()), torch.relu(x * 0.3 + 0.1) - TWO)
     assert len(re.findall(r"= rushlight::pointwise", module.forward.plans)) == 1
     assert "{" not in module.forward.plans.split("graph(")[1]
+
+
+def test_sizes_that_a_traced_program_computes_are_known(tmp_path: pathlib.Path) -> None:
+    """They are tensors there: the sizes of padding, of windows, of what is joined again."""
+
+    def windows(x: torch.Tensor) -> torch.Tensor:
+        b, h, w, c = x.shape
+        x = torch.nn.functional.pad(x, (0, 0, 0, (4 - w % 4) % 4, 0, -h % 4))
+        h, w = x.shape[1], x.shape[2]
+        y = x.view(b, h // 4, 4, w // 4, 4, c).transpose(2, 3).reshape(-1, 16, c)
+        return torch.softmax(y.reshape(b * (h // 4), -1, int(c * 2.0) // 2), 2)
+
+    x = torch.randn(2, 6, 9, 5)
+    path = str(tmp_path / "m.pt")
+    torch.jit.trace(windows, x).save(path)
+    module = rushlight.load(path)
+    graph = ""
+    with rushlight.no_grad():
+        for size in (x, torch.randn(2, 8, 4, 5), torch.randn(2, 7, 4, 5)):
+            for _ in range(3):
+                got = module(rushlight.tensor(size.numpy()))
+                same(torch.from_numpy(got.numpy()), windows(size))
+            graph = graph or str(module.graph_for(rushlight.tensor(x.numpy())))
+    assert "Float(*" not in graph and " : Tensor = " not in graph and "aten::Int" not in graph, (
+        graph
+    )

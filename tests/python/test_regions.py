@@ -327,6 +327,43 @@ class Shifted(nn.Module):
         return torch.cat([self.d(y), b[:, 1:], y[:, 16:]], 1) * 0.5
 
 
+class Padded(nn.Module):
+    """Padding with numbers, before and behind, also where a border of zeros follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(9, 24, 3, 2), nn.Conv2d(24, 40, 3, 2, 1)
+        self.c = nn.Conv2d(40, 40, 3, groups=40)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.relu(self.a(functional.pad(x, [0, 1, 0, 1])))
+        y = functional.max_pool2d(functional.pad(x, [0, 1, 2, 0], value=-1.5), 2, 1)
+        z = self.b(functional.pad(y, [1, 2, 0, 0]))
+        w = torch.constant_pad_nd(self.c(functional.pad(z, (2, 0))), [3, 1], 2)
+        few = functional.pad(z * 2.0, [1, 0, 0, 3], value=float("-inf")).sigmoid()
+        return torch.sigmoid(w) * functional.adaptive_avg_pool2d(few, 1)
+
+
+class Parts(nn.Module):
+    """Channels split into parts, which are changed in place and joined again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(6, 48, 3, 1, 1), nn.Conv2d(16, 16, 3, 1, 1)
+        self.c, self.d = nn.Conv2d(64, 38, 1), nn.Conv2d(10, 10, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = functional.relu(self.a(x), inplace=True)
+        p, q, r = x.chunk(3, 1)
+        s = functional.relu_(self.b(p) + q)
+        t, u = self.b(s).split(8, dim=1)
+        y = functional.relu(self.c(torch.cat([q.contiguous(), s, r, u, t], 1)), inplace=True)
+        a, b, c = torch.split(y, [10, 15, 13], 1)
+        d = self.d(a)[:, :10]
+        d += b[:, 5:]
+        return torch.cat([functional.hardswish(c, inplace=False), d[:, :, :, :]], 1) * 0.5
+
+
 def convolutions(n: int, m: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(n, m, 3, padding=1), nn.ReLU(), nn.Conv2d(m, m, 3, padding=1))
 
@@ -365,6 +402,10 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "pools": (Pools, (2, 5, 17, 22)),
     "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),
+    "padded": (Padded, (2, 9, 17, 22)),
+    "padded, 12 x 12": (Padded, (1, 9, 12, 12)),
+    "parts": (Parts, (2, 6, 19, 23)),
+    "parts, 8 x 8": (Parts, (1, 6, 8, 8)),
     "residual": (Residual, (2, 3, 61, 67)),
     "residual, 7 x 7": (Residual, (1, 3, 28, 28)),
     "mobile": (Mobile, (1, 5, 47, 60)),
@@ -482,6 +523,20 @@ def test_an_exported_program_is_one_region(name: str, command: str, tmp_path: pa
     net, x = network(name)
     path = tmp_path / "net.pt2"
     torch.export.save(torch.export.export(net, (x,)), path)
+    ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
+    want = plain(x)
+    for _ in range(4):
+        assert same(ours(x), want)
+    near(want, net(x), net, x)
+    is_one_region(command, path, x)
+
+
+@pytest.mark.parametrize("name", ["residual", "padded", "parts", "padded, 12 x 12", "parts, 8 x 8"])
+def test_a_traced_program_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    """Its numbers are tensors, and splits are lists."""
+    net, x = network(name)
+    path = tmp_path / "net.pt"
+    torch.jit.trace(net, (x,)).save(str(path))
     ours, plain = Loaded(path, "profiling"), Loaded(path, "simple")
     want = plain(x)
     for _ in range(4):

@@ -347,6 +347,7 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
   case BLOCK_MEAN: ISA_PICK(block_mean, j->level)(&r); break;
   case BLOCK_WINDOWS: ISA_PICK(block_windows, j->level)(&r); break;
   case BLOCK_NEAREST: ISA_PICK(block_nearest, j->level)(&r); break;
+  case BLOCK_PAD: ISA_PICK(block_pad, j->level)(&r); break;
   case BLOCK_SCALE: ISA_PICK(block_scale, j->level)(&r); break;
   case BLOCK_CONV: case BLOCK_LAYER: case BLOCK_COPY: case BLOCK_NOTHING: case BLOCK_ENTER:
   case BLOCK_LEAVE:

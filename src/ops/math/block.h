@@ -74,6 +74,7 @@ typedef enum block_kind {
   BLOCK_MEAN,      /* of each channel, as mean adds its pixels */
   BLOCK_WINDOWS,   /* average pooling */
   BLOCK_NEAREST,   /* each pixel repeated out / in times */
+  BLOCK_PAD,       /* pad[0] rows and pad[1] columns of `fill` before the image, the rest behind */
   BLOCK_SCALE,     /* * scale + shift only */
   BLOCK_LAYER,     /* a layer norm over the channels of each pixel */
   BLOCK_COPY,      /* n_copied channels from from_ch on to to_ch and on */
@@ -98,6 +99,7 @@ typedef struct block_step {
   double eps;       /* LAYER, whose weight is `scale` and bias `shift`, each or NULL */
   int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
   bool count_pad;  /* with its padding */
+  float fill;      /* PAD */
   /* CONV: B of the product (k = in channels x taps, n = out channels, of each group), packed; the
    * positions of its terms (block_offsets).  DEPTHWISE: [block][channel of a group, tap][16]. */
   const gemm_packed *weight;

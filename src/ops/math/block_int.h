@@ -21,6 +21,7 @@ ISA_DECLARE(void, block_average, (const block_rows *r));
 ISA_DECLARE(void, block_mean, (const block_rows *r));
 ISA_DECLARE(void, block_windows, (const block_rows *r));
 ISA_DECLARE(void, block_nearest, (const block_rows *r));
+ISA_DECLARE(void, block_pad, (const block_rows *r));
 /* Copy channels to one block, `block`, of the output; in, out: block 0's pixel (0, 0). */
 ISA_DECLARE(void, block_shift, (const block_rows *r, int64_t block));
 ISA_DECLARE(void, block_scale, (const block_rows *r));

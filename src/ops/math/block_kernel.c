@@ -392,6 +392,30 @@ void ISA_NAME(block_nearest)(const block_rows *r)
   }
 }
 
+static float *fill_pixels(float *out, int64_t n, float fill)
+{
+  for (int64_t i = 0; i < n * BLOCK_LANES; i++)
+    out[i] = fill;
+  return out + n * BLOCK_LANES;
+}
+
+void ISA_NAME(block_pad)(const block_rows *r)
+{
+  const block_step *s = r->s;
+  for (int64_t y = r->y0; y < r->y1; y++) {
+    const int64_t from = y - s->pad[0];
+    float *out = r->out + y * s->out.cols * BLOCK_LANES;
+    if (from < 0 || from >= s->in.h) {
+      fill_pixels(out, s->out.w, s->fill);
+      continue;
+    }
+    out = fill_pixels(out, s->pad[1], s->fill);
+    memcpy(out, r->in + from * s->in.cols * BLOCK_LANES,
+           (size_t)(s->in.w * BLOCK_LANES) * sizeof *out);
+    fill_pixels(out + s->in.w * BLOCK_LANES, s->out.w - s->in.w - s->pad[1], s->fill);
+  }
+}
+
 void ISA_NAME(block_scale)(const block_rows *r)
 {
   const block_step *s = r->s;
