@@ -154,7 +154,7 @@ static void set_params(const region_call *c, const region_step *s, block_step *b
     b->scale = bias ? scale : NULL;
     return;
   }
-  if (s->kind == BLOCK_LAYER) {
+  if (s->kind == BLOCK_LAYER || s->kind == BLOCK_GROUP) {
     if (w)
       memcpy(scale, w, (size_t)n_ch * sizeof *w);
     if (shift_by)
@@ -275,7 +275,7 @@ static rush_status run_step(const region_call *c, const region_step *s)
   else if (s->kind == BLOCK_LEAVE)
     b.to = c->results[s->arg];
   else if (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE || s->kind == BLOCK_SCALE ||
-           s->kind == BLOCK_LAYER)
+           s->kind == BLOCK_LAYER || s->kind == BLOCK_GROUP)
     set_params(c, s, &b);
   if (s->kind == BLOCK_CONV)
     TRY(find_weight(c, s, &b, &once));
@@ -376,7 +376,7 @@ static const char *const kind_names[] = {
   [BLOCK_MEAN] = "mean",          [BLOCK_WINDOWS] = "average of windows",
   [BLOCK_NEAREST] = "nearest",    [BLOCK_PAD] = "padding",
   [BLOCK_SCALE] = "batch norm",
-  [BLOCK_LAYER] = "layer norm",
+  [BLOCK_LAYER] = "layer norm",   [BLOCK_GROUP] = "group norm",
   [BLOCK_COPY] = "copied channels", [BLOCK_NOTHING] = "pointwise",  [BLOCK_ENTER] = "into blocks",
   [BLOCK_LEAVE] = "out of blocks"};
 
@@ -387,7 +387,7 @@ static void describe_step(const region *r, const region_step *s, text_buf *out)
 
   text_printf(out, "%s, %lld channels of %lld x %lld", kind_names[s->kind], (long long)p->n_ch,
               (long long)p->h, (long long)p->w);
-  if (s->has_norm && s->kind != BLOCK_SCALE)
+  if (s->has_norm && (s->kind == BLOCK_CONV || s->kind == BLOCK_DEPTHWISE))
     text_puts(out, ", batch norm");
   if (s->clamps)
     text_puts(out, ", clamped");

@@ -18,6 +18,7 @@ typedef enum region_op {
   OP_WINDOWS, /* average pooling */
   OP_NEAREST,
   OP_PAD,    /* with a number */
+  OP_GROUP,  /* group norm */
   OP_LAYER,  /* layer norm over the last dimension of four: channels come last */
   OP_LINEAR, /* of the last dimension of four */
   OP_TURN,   /* permute, which moves channels last or back: the same image */
@@ -35,6 +36,7 @@ typedef struct region_window {
   bool count_pad;  /* with padding */
   int64_t first;   /* channel of a slice */
   float fill;      /* of OP_PAD, whose `pad` is what comes before */
+  int64_t groups;  /* of OP_GROUP */
 } region_window;
 
 /* A 3- or 4-dimensional float32 tensor as an image. */

@@ -16,11 +16,13 @@
 #define MOST_SUMMED 32768 /* mean adds more in pieces */
 /* conv.c computes kernels of more elements as sums of all channels, in pieces. */
 #define MOST_TAPS 384
+#define FEWEST_GROUPED 16 /* pixels of a group norm: fewer are added in another order (nn/norm.c) */
+#define MOST_GROUPED (INT64_C(1) << 18)
 #define MOST_LAYER 4096 /* channels of a layer norm: of 16 pixels in L2 */
 
 /* -- Windows ----------------------------------------------------------------------------------- */
 
-static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0, 0.0f};
+static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0, 0.0f, 0};
 
 /* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
 static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
@@ -194,6 +196,32 @@ static const char *read_norm(const backend *k, const rush_node *n)
   for (size_t i = 0; i < COUNT_OF(of); i++)
     if (!region_is_vector(k, of[i], in.n_ch) && (i < 2 || !region_is_none(k, of[i])))
       return "statistics or parameters of unknown size";
+  return NULL;
+}
+
+/* Read a norm of groups of channels over all pixels. */
+static const char *read_group(const backend *k, const rush_node *n, region_window *w)
+{
+  const rush_graph_value *of[] = {ARG(k, n, "weight"), ARG(k, n, "bias")};
+  region_image in, out;
+  rush_value eps;
+
+  *w = plain_window;
+  if (!region_plain_image(k, k->api->node_input(n, 0), &in) ||
+      !region_plain_image(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
+    return NO_IMAGE;
+  if (region_wastes_blocks(&in))
+    return FEW_CHANNELS;
+  if (in.h * in.w < FEWEST_GROUPED || in.h * in.w > MOST_GROUPED)
+    return "a group norm of few pixels, or of very many";
+  if (!region_int(k, ARG(k, n, "num_groups"), &w->groups) || w->groups < 1 ||
+      in.n_ch % w->groups != 0)
+    return "groups that are not constant";
+  if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
+    return "an epsilon that is not constant";
+  for (size_t i = 0; i < COUNT_OF(of); i++)
+    if (!region_is_vector(k, of[i], in.n_ch) && !region_is_none(k, of[i]))
+      return "parameters of unknown size";
   return NULL;
 }
 
@@ -600,6 +628,8 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
     return op_or_none(OP_WINDOWS, read_windows(k, n, w), why);
   case OPN_PAD: case OPN_CONSTANT_PAD_ND:
     return op_or_none(OP_PAD, read_pad(k, n, w), why);
+  case OPN_GROUP_NORM:
+    return op_or_none(OP_GROUP, read_group(k, n, w), why);
   case OPN_LAYER_NORM:
     return op_or_none(OP_LAYER, read_layer(k, n), why);
   case OPN_LINEAR:
@@ -700,7 +730,7 @@ static bool operands_enter(const backend *k, const rush_node *n, cpu_level level
 static bool makes_parameters(const backend *k, const rush_node *n, region_op kind)
 {
   const size_t first = kind == OP_CONV || kind == OP_SPREAD || kind == OP_LINEAR ||
-                           kind == OP_NORM || kind == OP_LAYER
+                           kind == OP_NORM || kind == OP_LAYER || kind == OP_GROUP
                          ? 1
                          : k->api->node_n_inputs(n);
   region_window w;

@@ -746,10 +746,12 @@ static void read_node(reader *d, uint32_t at)
     [OP_NORM] = BLOCK_SCALE,    [OP_LAYER] = BLOCK_LAYER,
     [OP_MAX_POOL] = BLOCK_MAX,     [OP_AVERAGE] = BLOCK_AVERAGE,
     [OP_MEAN] = BLOCK_MEAN,     [OP_WINDOWS] = BLOCK_WINDOWS,  [OP_NEAREST] = BLOCK_NEAREST,
-    [OP_PAD] = BLOCK_PAD};
+    [OP_PAD] = BLOCK_PAD,       [OP_GROUP] = BLOCK_GROUP};
   region_step s = step_of(kinds[d->nodes[at].op]);
-  if (s.kind == BLOCK_SCALE || s.kind == BLOCK_LAYER)
+  if (s.kind == BLOCK_SCALE || s.kind == BLOCK_LAYER || s.kind == BLOCK_GROUP)
     set_norm(d, &s, n);
+  if (s.kind == BLOCK_GROUP)
+    s.groups = d->nodes[at].window.groups;
   else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS || s.kind == BLOCK_PAD)
     s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));

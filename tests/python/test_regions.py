@@ -327,6 +327,26 @@ class Shifted(nn.Module):
         return torch.cat([self.d(y), b[:, 1:], y[:, 16:]], 1) * 0.5
 
 
+class Normed(nn.Module):
+    """Norms of groups of channels: one, all, some that begin inside a block; averages between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(5, 36, 3, 1, 1), nn.Conv2d(36, 32, 3, 2, 1)
+        self.n1, self.n3 = nn.GroupNorm(1, 36), nn.GroupNorm(3, 36, affine=False)
+        self.n36, self.n4 = nn.GroupNorm(36, 36, eps=1e-3), nn.GroupNorm(4, 32)
+        for n in (self.n1, self.n36, self.n4):
+            nn.init.uniform_(n.weight, 0.5, 2.0)
+            nn.init.uniform_(n.bias, -0.5, 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.a(x)
+        y = self.n1(x)
+        x = x + functional.avg_pool2d(y, 3, 1, 1, count_include_pad=False) - y
+        x = functional.silu(self.n3(x)) + self.n36(x + 3.0)
+        return self.n4(functional.relu(self.b(x)))
+
+
 class Padded(nn.Module):
     """Padding with numbers, before and behind, also where a border of zeros follows."""
 
@@ -402,6 +422,8 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "pools": (Pools, (2, 5, 17, 22)),
     "pools, 12 x 12": (Pools, (1, 5, 12, 12)),
     "branches": (Branches, (2, 6, 19, 23)),
+    "normed": (Normed, (2, 5, 17, 23)),
+    "normed, 8 x 8": (Normed, (1, 5, 8, 8)),
     "padded": (Padded, (2, 9, 17, 22)),
     "padded, 12 x 12": (Padded, (1, 9, 12, 12)),
     "parts": (Parts, (2, 6, 19, 23)),
@@ -531,7 +553,9 @@ def test_an_exported_program_is_one_region(name: str, command: str, tmp_path: pa
     is_one_region(command, path, x)
 
 
-@pytest.mark.parametrize("name", ["residual", "padded", "parts", "padded, 12 x 12", "parts, 8 x 8"])
+@pytest.mark.parametrize(
+    "name", ["residual", "padded", "parts", "normed", "padded, 12 x 12", "parts, 8 x 8"]
+)
 def test_a_traced_program_is_one_region(name: str, command: str, tmp_path: pathlib.Path) -> None:
     """Its numbers are tensors, and splits are lists."""
     net, x = network(name)

@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "ops/math/block_int.h"
 #include "ops/math/gemm_int.h"
+#include "ops/math/norm.h"
 
 /* Tiles of pixels that share a panel of weights while it is in the cache. */
 #define TASK_TILES 16
@@ -79,6 +80,7 @@ typedef struct job {
   int64_t unit, n_units; /* panels of a task: whole blocks */
   int64_t n_chunks, chunk; /* other steps: of rows */
   int64_t c_rs, a_mid, c_mid; /* mid: of a tile's row 7 */
+  float *sums, *means, *scale, *shift; /* GROUP: by image and channel */
   bool pairs; /* a tile is two rows of 7 pixels, at a network's end */
   _Atomic int failed;
 } job;
@@ -322,11 +324,24 @@ static void copy_blocks(const job *j, int64_t image, int64_t block, int64_t y0, 
            (size_t)(s->in.w * BLOCK_LANES) * sizeof *s->to);
 }
 
+/* Return the position of a block's channels among all images'. */
+static int64_t channels_at(const block_step *s, int64_t image, int64_t block)
+{
+  return (image * block_count(&s->in) + block) * BLOCK_LANES;
+}
+
+static void scale_group(const job *j, int64_t image, int64_t block, block_rows *r)
+{
+  r->scale = j->scale + channels_at(j->s, image, block);
+  r->shift = j->shift + channels_at(j->s, image, block);
+  ISA_PICK(block_scale, j->level)(r);
+}
+
 static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0, int64_t y1)
 {
   const block_step *s = j->s;
   const int64_t ch = block * BLOCK_LANES, n_taps = s->width * s->kernel[0] * s->kernel[1];
-  const block_rows r = {.s = s,
+  block_rows r = {.s = s,
                         .in = s->from + block_at(&s->in, image, block, 0, 0),
                         .out = s->to + block_at(&s->out, image, block, 0, 0),
                         .y0 = y0,
@@ -349,6 +364,7 @@ static void compute_rows(const job *j, int64_t image, int64_t block, int64_t y0,
   case BLOCK_NEAREST: ISA_PICK(block_nearest, j->level)(&r); break;
   case BLOCK_PAD: ISA_PICK(block_pad, j->level)(&r); break;
   case BLOCK_SCALE: ISA_PICK(block_scale, j->level)(&r); break;
+  case BLOCK_GROUP: scale_group(j, image, block, &r); break;
   case BLOCK_CONV: case BLOCK_LAYER: case BLOCK_COPY: case BLOCK_NOTHING: case BLOCK_ENTER:
   case BLOCK_LEAVE:
     break;
@@ -453,6 +469,80 @@ static rush_status run_layer(job *j)
                       i64_max(1, 65536 / (LAYER_PIXELS * p->n_ch)), layer_tasks, j);
 }
 
+/* -- Norms of groups of channels --------------------------------------------------------------- */
+
+/* Tasks are (image, block). */
+static void sum_tasks(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t n_blocks = block_count(&j->s->in);
+    const block_rows r = {.s = j->s,
+                          .in = j->s->from + block_at(&j->s->in, i / n_blocks, i % n_blocks, 0, 0)};
+    const float *means = j->means ? j->means + i * BLOCK_LANES : NULL;
+    ISA_PICK(block_sums, j->level)(&r, means, j->sums + i * BLOCK_LANES);
+  }
+}
+
+/* Return the average over a group of one image, of which each channel's sum is known: as
+ * ops/kernels/nn/norm.c adds them. */
+static double average_group(const job *j, int64_t image, int64_t group)
+{
+  const block_step *s = j->s;
+  const int64_t n = s->in.n_ch / s->groups;
+  const float *sums = j->sums + channels_at(s, image, 0) + group * n;
+  double sum = 0.0;
+  for (int64_t c = 0; c < n; c++)
+    sum += (double)sums[c];
+  return sum / (double)(n * s->in.h * s->in.w);
+}
+
+static rush_status measure_groups(job *j, double *mean, float *means)
+{
+  const block_step *s = j->s;
+  const int64_t n_groups = s->batch * s->groups, n = s->in.n_ch / s->groups,
+                n_tasks = s->batch * block_count(&s->in),
+                grain = i64_max(1, 16384 / (s->in.h * s->in.w));
+  TRY(parallel_for(j->cx, n_tasks, grain, sum_tasks, j));
+  for (int64_t i = 0; i < n_groups; i++) {
+    mean[i] = average_group(j, i / s->groups, i % s->groups);
+    for (int64_t c = 0; c < n; c++)
+      means[channels_at(s, i / s->groups, 0) + i % s->groups * n + c] = (float)mean[i];
+  }
+  j->means = means;
+  TRY(parallel_for(j->cx, n_tasks, grain, sum_tasks, j));
+  for (int64_t i = 0; i < n_groups; i++) {
+    const double rstd = norm_rstd(average_group(j, i / s->groups, i % s->groups), s->eps);
+    const int64_t first = i % s->groups * n, at = channels_at(s, i / s->groups, 0) + first;
+    for (int64_t c = 0; c < n; c++) {
+      const double scale = norm_scale(rstd, s->scale ? (double)s->scale[first + c] : 1.0);
+      j->scale[at + c] = (float)scale;
+      j->shift[at + c] =
+        (float)norm_shift(mean[i], scale, s->shift ? (double)s->shift[first + c] : 0.0);
+    }
+  }
+  return RUSH_OK;
+}
+
+static rush_status run_group(job *j)
+{
+  const block_step *s = j->s;
+  const int64_t n = channels_at(s, s->batch, 0), n_groups = s->batch * s->groups;
+  const size_t n_bytes = (size_t)(4 * n) * sizeof(float) + (size_t)n_groups * sizeof(double);
+  double *mean = mem_alloc_zero(j->cx->ctx, n_bytes);
+  if (!mean)
+    return call_nomem(j->cx);
+  float *means = (float *)(mean + n_groups);
+  j->sums = means + n;
+  j->scale = j->sums + n;
+  j->shift = j->scale + n;
+  rush_status st = measure_groups(j, mean, means);
+  if (st == RUSH_OK)
+    st = run_blocks(j);
+  mem_free(j->cx->ctx, mean, n_bytes);
+  return st;
+}
+
 rush_status block_run(call_ctx *cx, const block_step *s)
 {
   job j = {.s = s,
@@ -461,6 +551,7 @@ rush_status block_run(call_ctx *cx, const block_step *s)
            .kr = gemm_kernels_of(cx->ctx, RUSH_FLOAT32, CHAIN_NONE)};
   TRY(s->kind == BLOCK_CONV    ? run_conv(&j)
       : s->kind == BLOCK_LAYER ? run_layer(&j)
+      : s->kind == BLOCK_GROUP ? run_group(&j)
                                : run_blocks(&j));
   return j.failed ? call_nomem(cx) : RUSH_OK;
 }

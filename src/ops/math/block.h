@@ -77,6 +77,7 @@ typedef enum block_kind {
   BLOCK_PAD,       /* pad[0] rows and pad[1] columns of `fill` before the image, the rest behind */
   BLOCK_SCALE,     /* * scale + shift only */
   BLOCK_LAYER,     /* a layer norm over the channels of each pixel */
+  BLOCK_GROUP,     /* a norm over the pixels of `groups` groups of channels */
   BLOCK_COPY,      /* n_copied channels from from_ch on to to_ch and on */
   BLOCK_NOTHING,   /* only `after` */
   BLOCK_ENTER,     /* from contiguous [image][channel][row][column], or as block_step says */
@@ -88,7 +89,7 @@ typedef struct block_step {
   block_kind kind;
   int64_t batch;
   int64_t kernel[2], stride[2], pad[2], dilation[2]; /* h, w */
-  int64_t groups; /* CONV: of whole blocks, in and out */
+  int64_t groups; /* CONV: of whole blocks, in and out; GROUP: of channels */
   int64_t width;  /* DEPTHWISE: channels of a group, 1, 2, 4 or 8, in and out */
   block_place in, out;
   const float *from;
@@ -96,7 +97,7 @@ typedef struct block_step {
   int64_t from_ch, to_ch, n_copied; /* COPY; behind the output's last channel are zeros */
   bool interleaved; /* ENTER, LEAVE: from or to [image][row][column][channel] */
   bool repeats;     /* ENTER: from one image for all */
-  double eps;       /* LAYER, whose weight is `scale` and bias `shift`, each or NULL */
+  double eps;       /* LAYER and GROUP, whose weight is `scale` and bias `shift`, each or NULL */
   int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
   bool count_pad;  /* with its padding */
   float fill;      /* PAD */

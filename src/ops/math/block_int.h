@@ -25,6 +25,9 @@ ISA_DECLARE(void, block_pad, (const block_rows *r));
 /* Copy channels to one block, `block`, of the output; in, out: block 0's pixel (0, 0). */
 ISA_DECLARE(void, block_shift, (const block_rows *r, int64_t block));
 ISA_DECLARE(void, block_scale, (const block_rows *r));
+/* Set `sums` to those of the block's channels, in 64 lanes; means: of the squares of what remains
+ * without them. */
+ISA_DECLARE(void, block_sums, (const block_rows *r, const float *means, float *sums));
 
 /* Copy rows [y0, y1) of n_ch <= 16 planes, h * w apart, to a block, or back.  Lanes that are no
  * channels become 0. */

@@ -296,6 +296,14 @@ void ISA_NAME(block_max)(const block_rows *r)
   }
 }
 
+INLINE vec fold_lanes(vec *sums, const int n_sums)
+{
+  for (int n = n_sums / 2; n > 0; n /= 2)
+    for (int l = 0; l < n; l++)
+      sums[l] += sums[l + n];
+  return sums[0];
+}
+
 /* Add pixel i of the image to sum i % n_sums; return the sums, added in a tree. */
 INLINE vec sum_in_lanes(const block_rows *r, int lane, const int n_sums)
 {
@@ -305,10 +313,28 @@ INLINE vec sum_in_lanes(const block_rows *r, int lane, const int n_sums)
   for (int64_t y = 0; y < p->h; y++)
     for (int64_t x = 0; x < p->w; x++, i++)
       sums[i % n_sums] += load(r->in + (y * p->cols + x) * BLOCK_LANES + lane);
-  for (int n = n_sums / 2; n > 0; n /= 2)
-    for (int l = 0; l < n; l++)
-      sums[l] += sums[l + n];
-  return sums[0];
+  return fold_lanes(sums, n_sums);
+}
+
+INLINE vec squares_in_lanes(const block_rows *r, int lane, vec mean)
+{
+  const block_place *p = &r->s->in;
+  vec sums[64] = {{0}};
+  int64_t i = 0;
+  for (int64_t y = 0; y < p->h; y++)
+    for (int64_t x = 0; x < p->w; x++, i++) {
+      const vec d = load(r->in + (y * p->cols + x) * BLOCK_LANES + lane) - mean;
+      sums[i % 64] += d * d;
+    }
+  return fold_lanes(sums, 64);
+}
+
+/* The order is that of rows_kernel.inc. */
+void ISA_NAME(block_sums)(const block_rows *r, const float *means, float *sums)
+{
+  for (int lane = 0; lane < BLOCK_LANES; lane += VL)
+    store(sums + lane, means ? squares_in_lanes(r, lane, load(means + lane))
+                             : sum_in_lanes(r, lane, 64));
 }
 
 /* Add rows [y0, y1) of columns [x0, x1) in order. */
@@ -491,7 +517,7 @@ void ISA_NAME(block_layer)(const block_pixels *p)
   }
 }
 
-/* -- Channels elsewhere in blocks ------------------------------------------------------------- */
+/* -- Channels elsewhere in blocks -------------------------------------------------------------- */
 
 /* Copy lanes [begin, end) of n pixels: from[lane] on; the other lanes stay. */
 INLINE void copy_lanes(const float *from, float *to, int begin, int end, int64_t n)

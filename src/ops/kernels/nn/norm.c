@@ -7,6 +7,7 @@
 
 #include "ops/kernels/nn.h"
 #include "ops/kernels/work.h"
+#include "ops/math/norm.h"
 #include "ops/math/rows.h"
 
 #define GRAIN 16384 /* elements of a task */
@@ -132,14 +133,12 @@ rush_status kernel_safe_softmax(rush_call *c) { return softmax(c, (softmax_job){
 
 /* -- Rows with a mean and a deviation ---------------------------------------------------------- */
 
-/* Rows of n elements.  Weight and bias are either one per element of a row (per_row false) or one
- * per plane (group norm). */
+/* Rows of n elements; weight and bias have one for each element of a row. */
 typedef struct row_job {
   const rows *k;
   const rush_tensor *x, *w, *b; /* contiguous, one dtype; w and b may be NULL */
   rush_tensor *y, *mean, *rstd; /* mean and rstd: one per row, may be NULL */
   int64_t n;
-  int64_t plane, n_planes;      /* group norm: n = planes * plane; 0: parameters per element */
   double eps;
   bool rms;                     /* no mean is taken away */
   const call_ctx *cx;
@@ -166,21 +165,7 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
       nn_set_number(j->mean, i, mean);
     if (j->rstd)
       nn_set_number(j->rstd, i, rstd);
-    if (j->plane == 0) {
-      normalize_row(j, x, mean, rstd, y);
-      continue;
-    }
-    const int64_t per_row = j->n / j->plane;
-    for (int64_t p = 0; p < per_row; p++) {
-      const int64_t channel = (i * per_row + p) % j->n_planes,
-                    at = p * j->plane * (int64_t)tensor_item_bytes(j->x);
-      const double scale = rstd * (j->w ? nn_number_at(j->w, channel) : 1.0);
-      const double shift = (j->b ? nn_number_at(j->b, channel) : 0.0) - mean * scale;
-      const int64_t item = (int64_t)tensor_item_bytes(j->x);
-      for (int64_t k = 0; k < j->plane && !(k && call_over(j->cx)); k += ROWS_AT_ONCE)
-        j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - k), x + at + k * item, scale, shift,
-                     y + at + k * item);
-    }
+    normalize_row(j, x, mean, rstd, y);
   }
 }
 
@@ -239,15 +224,109 @@ rush_status kernel_rms_norm(rush_call *c)
 
 /* -- Group norm -------------------------------------------------------------------------------- */
 
+/* Channels of fewer elements are added with all of their group. */
+#define FEWEST_BY_CHANNEL 16
+
+/* A group's sums are those of its parts, which are channels unless these are small, in double. */
+typedef struct group_job {
+  const rows *k;
+  const rush_tensor *x, *w, *b; /* contiguous, one dtype; w and b may be NULL */
+  rush_tensor *y;
+  int64_t n_ch, groups, plane;
+  int64_t part, per_group;      /* elements of a part, parts of a group */
+  double *sums;                 /* by part */
+  double *mean, *rstd;          /* by group */
+  const call_ctx *cx;
+} group_job;
+
+static const char *part_at(const group_job *j, int64_t i)
+{
+  return elem_at(j->x, i * j->part);
+}
+
+static void add_parts(void *arg, int64_t begin, int64_t end)
+{
+  const group_job *j = arg;
+  for (int64_t i = begin; i < end; i++)
+    j->sums[i] = j->k->sum(j->part, part_at(j, i));
+}
+
+static void add_squares(void *arg, int64_t begin, int64_t end)
+{
+  const group_job *j = arg;
+  for (int64_t i = begin; i < end; i++)
+    j->sums[i] = j->k->sum_sq(j->part, part_at(j, i), j->mean[i / j->per_group]);
+}
+
+/* Divide the sums of each group's parts by its elements. */
+static void average_parts(const group_job *j, int64_t n_groups, double *out)
+{
+  for (int64_t g = 0; g < n_groups; g++) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < j->per_group; i++)
+      sum += j->sums[g * j->per_group + i];
+    out[g] = sum / (double)(j->per_group * j->part);
+  }
+}
+
+static void scale_planes(void *arg, int64_t begin, int64_t end)
+{
+  const group_job *j = arg;
+  const int64_t item = (int64_t)tensor_item_bytes(j->x);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t ch = i % j->n_ch, g = i / (j->n_ch / j->groups);
+    const double scale = norm_scale(j->rstd[g], j->w ? nn_number_at(j->w, ch) : 1.0);
+    const double shift = norm_shift(j->mean[g], scale, j->b ? nn_number_at(j->b, ch) : 0.0);
+    const char *x = elem_at(j->x, i * j->plane);
+    char *y = (char *)(uintptr_t)elem_at(j->y, i * j->plane);
+    for (int64_t k = 0; k < j->plane && !(k && call_over(j->cx)); k += ROWS_AT_ONCE)
+      j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - k), x + k * item, scale, shift, y + k * item);
+  }
+}
+
+static void run_groups(work *w, group_job *j, int64_t n_groups)
+{
+  const int64_t n_parts = n_groups * j->per_group, grain = i64_max(1, GRAIN / j->part);
+  j->sums = work_memory(w, n_parts, sizeof *j->sums);
+  work_run(w, n_parts, grain, add_parts, j);
+  if (w->st == RUSH_OK)
+    average_parts(j, n_groups, j->mean);
+  work_run(w, n_parts, grain, add_squares, j);
+  if (w->st == RUSH_OK)
+    average_parts(j, n_groups, j->rstd);
+}
+
 static rush_status group_norm(rush_call *c, int64_t n_batch, int64_t n_ch, int64_t groups,
                               double eps)
 {
-  const rush_tensor *x = call_tensor(c, 0);
+  rush_tensor *x = call_tensor(c, 0);
+  const int dtype = nn_dtype(x->dtype);
   TRY(nn_check_float(c->cx, "GroupNormKernelImpl", x->dtype));
-  const int64_t plane = x->n_elems ? x->n_elems / n_batch / n_ch : 0;
-  row_job j = {.n = n_ch / groups * plane, .plane = plane, .n_planes = n_ch, .eps = eps};
-  return run_rows(c, value_tensor(call_named(c, "weight")), value_tensor(call_named(c, "bias")),
-                  plane ? n_batch * groups : 0, j);
+  const int64_t plane = x->n_elems ? x->n_elems / n_batch / n_ch : 0, n_groups = n_batch * groups;
+  work w = work_begin(c);
+  group_job j = {.k = rows_for(c->cx, dtype), .cx = c->cx, .n_ch = n_ch, .groups = groups,
+                 .plane = plane, .x = work_rows(&w, x, dtype),
+                 .w = work_rows(&w, value_tensor(call_named(c, "weight")), dtype),
+                 .b = work_rows(&w, value_tensor(call_named(c, "bias")), dtype),
+                 .y = work_output(&w, 0, dtype)};
+  rush_tensor *mean = c->n_results == 3 ? work_output(&w, 1, dtype) : NULL,
+              *rstd = c->n_results == 3 ? work_output(&w, 2, dtype) : NULL;
+  if (plane) {
+    j.per_group = plane < FEWEST_BY_CHANNEL ? 1 : n_ch / groups;
+    j.part = n_ch / groups * plane / j.per_group;
+    j.mean = work_memory(&w, n_groups, sizeof *j.mean);
+    j.rstd = work_memory(&w, n_groups, sizeof *j.rstd);
+    run_groups(&w, &j, n_groups);
+    for (int64_t g = 0; g < n_groups && w.st == RUSH_OK; g++) {
+      j.rstd[g] = norm_rstd(j.rstd[g], eps);
+      if (mean)
+        nn_set_number(mean, g, j.mean[g]);
+      if (rstd)
+        nn_set_number(rstd, g, j.rstd[g]);
+    }
+    work_run(&w, n_batch * n_ch, i64_max(1, GRAIN / plane), scale_planes, &j);
+  }
+  return work_end(&w);
 }
 
 /* (input, num_groups, weight, bias, eps, ...) */
