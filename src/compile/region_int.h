@@ -51,7 +51,7 @@ typedef enum region_order {
   ORDER_ROWS,
   ORDER_CHANNELS_LAST,
   ORDER_CHANNELS_SECOND,
-  ORDER_SLICED /* images are further apart than their elements: only inside a region */
+  ORDER_SLICED /* with gaps: only inside a region */
 } region_order;
 
 struct region_fact;

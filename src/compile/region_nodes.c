@@ -175,6 +175,8 @@ int64_t region_group_width(const backend *k, const rush_node *n)
   return weight.n_ch <= 2 || weight.n_ch == 4 || weight.n_ch == 8 ? weight.n_ch : 0;
 }
 
+static bool seems_last(const backend *k, const rush_graph_value *v);
+
 /* -- Others ------------------------------------------------------------------------------------ */
 
 static const char *read_norm(const backend *k, const rush_node *n)
@@ -208,7 +210,8 @@ static const char *read_group(const backend *k, const rush_node *n, region_windo
 
   *w = plain_window;
   if (!region_plain_image(k, k->api->node_input(n, 0), &in) ||
-      !region_plain_image(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out))
+      !region_plain_image(k, k->api->node_output(n, 0), &out) || !region_same_image(&in, &out) ||
+      seems_last(k, k->api->node_input(n, 0)))
     return NO_IMAGE;
   if (region_wastes_blocks(&in))
     return FEW_CHANNELS;
@@ -263,22 +266,37 @@ const rush_node *region_joined(const backend *k, const rush_node *n)
   return k->api->value_node(k->api->node_input(n, 0));
 }
 
+/* Return the dimension of channels. */
+static int channel_dim(bool last) { return last ? 3 : 1; }
+
+/* True if the argument `dim` of n, of that many dimensions, is that of channels. */
+static bool is_of_channels(const backend *k, const rush_node *n, int n_dims, bool last)
+{
+  int64_t dim;
+
+  return region_int(k, ARG(k, n, "dim"), &dim) &&
+         (dim < 0 ? dim + n_dims : dim) == channel_dim(last);
+}
+
 static const char *read_cat(const backend *k, const rush_node *n)
 {
   const rush_backend_api *api = k->api;
   const rush_node *list = region_joined(k, n);
+  const rush_graph_value *result = api->node_output(n, 0);
+  const bool last = region_dims_of(k, result) == 4 && seems_last(k, result);
   region_image out, in;
-  int64_t dim, n_ch = 0;
+  int64_t n_ch = 0;
 
-  if (!region_plain_image(k, api->node_output(n, 0), &out) || region_wastes_blocks(&out) ||
-      region_dims_of(k, api->node_output(n, 0)) < 3)
+  if (!region_image_of(k, result, last, &out) || region_wastes_blocks(&out) ||
+      region_dims_of(k, result) < 3)
     return NO_IMAGE;
-  if (!list || !region_makes_list(k, list) || !region_int(k, ARG(k, n, "dim"), &dim) || dim != 1 ||
+  if (!list || !region_makes_list(k, list) ||
+      !is_of_channels(k, n, region_dims_of(k, result), last) ||
       api->value_n_uses(api->node_output(list, 0)) != 1)
     return "not channels that are joined";
   const size_t n_items = api->node_n_inputs(list);
   for (size_t i = 0; i < n_items; i++) {
-    if (!region_plain_image(k, api->node_input(list, i), &in) || in.batch != out.batch ||
+    if (!region_image_of(k, api->node_input(list, i), last, &in) || in.batch != out.batch ||
         in.h != out.h || in.w != out.w)
       return "images of several sizes";
     n_ch += in.n_ch;
@@ -295,29 +313,28 @@ static bool read_pooled(const backend *k, const rush_node *n, region_image *in, 
          in->n_ch == out->n_ch;
 }
 
-static bool seems_last(const backend *k, const rush_graph_value *v);
-
 /* Read a slice of channels, or of everything. */
 static const char *read_slice(const backend *k, const rush_node *n, region_window *w,
                               region_op *kind)
 {
   const rush_backend_api *api = k->api;
   const rush_graph_value *x = api->node_input(n, 0);
+  const bool last = region_dims_of(k, x) == 4 && seems_last(k, x);
   region_image in, out;
-  int64_t dim, start = 0, step;
+  int64_t start = 0, step;
 
   *w = plain_window;
-  if (!region_plain_image(k, x, &in) || !region_plain_image(k, api->node_output(n, 0), &out) ||
-      in.batch != out.batch || in.h != out.h || in.w != out.w || region_dims_of(k, x) < 3 ||
-      seems_last(k, x))
+  if (!region_image_of(k, x, last, &in) ||
+      !region_image_of(k, api->node_output(n, 0), last, &out) || in.batch != out.batch ||
+      in.h != out.h || in.w != out.w || region_dims_of(k, x) < 3)
     return NO_IMAGE;
   *kind = in.n_ch == out.n_ch ? OP_SAME : OP_SLICE;
-  if (!region_int(k, ARG(k, n, "dim"), &dim) || !region_int(k, ARG(k, n, "step"), &step) ||
-      step != 1 ||
+  if (!region_int(k, ARG(k, n, "step"), &step) || step != 1 ||
       (!region_is_none(k, ARG(k, n, "start")) && !region_int(k, ARG(k, n, "start"), &start)))
     return "a slice with a step, or that is not constant";
   w->first = start < 0 ? start + in.n_ch : start;
-  if (*kind == OP_SLICE && (dim != 1 || w->first < 0 || w->first > in.n_ch - out.n_ch))
+  if (*kind == OP_SLICE && (!is_of_channels(k, n, region_dims_of(k, x), last) || w->first < 0 ||
+                            w->first > in.n_ch - out.n_ch))
     return "not a slice of channels";
   return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
@@ -328,7 +345,9 @@ static const char *read_alias(const backend *k, const rush_node *n)
   const rush_graph_value *x = k->api->node_input(n, 0);
   region_image in;
 
-  if (!region_plain_image(k, x, &in) || region_dims_of(k, x) < 3 || seems_last(k, x))
+  const bool last = region_dims_of(k, x) == 4 && seems_last(k, x);
+
+  if (!region_image_of(k, x, last, &in) || region_dims_of(k, x) < 3)
     return NO_IMAGE;
   return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
@@ -448,7 +467,7 @@ static const char *read_pad(const backend *k, const rush_node *n, region_window 
 
   *w = plain_window;
   if (!region_plain_image(k, x, &in) || !region_plain_image(k, k->api->node_output(n, 0), &out) ||
-      in.batch != out.batch || in.n_ch != out.n_ch)
+      in.batch != out.batch || in.n_ch != out.n_ch || seems_last(k, x))
     return NO_IMAGE;
   const int n_sides = region_items(k, ARG(k, n, "pad"), COUNT_OF(sides), sides);
   if ((n_sides != 2 && n_sides != 4) || n_sides / 2 > region_dims_of(k, x) - 2)
@@ -550,11 +569,18 @@ static bool seems_last(const backend *k, const rush_graph_value *v)
 
     if (!o || k->api->node_n_outputs(n) != 1)
       return false;
+    if (o->name_key == OPN_CAT && (n = region_joined(k, n)) != NULL && region_makes_list(k, n) &&
+        k->api->node_n_inputs(n) > 0) {
+      v = k->api->node_input(n, 0);
+      continue;
+    }
     if (o->name_key == OPN_LAYER_NORM || o->name_key == OPN_LINEAR)
       return true;
     if (o->name_key == OPN_PERMUTE)
       return turn_of(k, n) > 0;
-    if (o->family != FAMILY_POINTWISE)
+    const bool same = o->name_key == OPN_SLICE || o->name_key == OPN_ALIAS ||
+                      o->name_key == OPN_CONTIGUOUS;
+    if (o->family != FAMILY_POINTWISE && !same)
       return false;
     for (size_t i = 0; i < k->api->node_n_inputs(n) && !next; i++)
       if (region_dims_of(k, k->api->node_input(n, i)) == 4)

@@ -113,8 +113,11 @@ static void find_channels(reader *d, const node_state *s)
   const rush_backend_api *api = d->k.api;
   const rush_node *n = s->node;
   const bool turns_last = s->op == OP_TURN && region_turns_last(&d->k, n),
+             follows = s->op == OP_POINT || s->op == OP_SAME || s->op == OP_SLICE ||
+                       s->op == OP_LIST,
              last = s->op == OP_LAYER || s->op == OP_LINEAR || (s->op == OP_TURN && !turns_last) ||
-                    ((s->op == OP_POINT || s->op == OP_SAME) && point_wants_last(d, n));
+                    (follows && point_wants_last(d, n)) ||
+                    (s->op == OP_CAT && point_wants_last(d, region_joined(&d->k, n)));
 
   for (size_t i = 0; i < api->node_n_inputs(n); i++)
     if (api->value_is_tensor(api->node_input(n, i)) &&

@@ -132,6 +132,25 @@ static bool is_dense(rush_type_facts *f, const int *order)
   return true;
 }
 
+/* True if the elements come in this order, with gaps before some dimension: a slice. */
+static bool is_spaced(const rush_type_facts *f, const int *order)
+{
+  int64_t stride = 1;
+
+  for (int i = f->n_dims; i-- > 0;) {
+    const int d = order[i];
+    if (f->sizes[d] <= 0 || f->sizes[d] > MOST_ELEMS)
+      return false;
+    if (f->sizes[d] == 1)
+      continue;
+    if (f->strides[d] < stride || f->strides[d] > MOST_ELEMS ||
+        (stride == 1 && f->strides[d] != 1))
+      return false;
+    stride = f->strides[d] * f->sizes[d];
+  }
+  return stride <= MOST_ELEMS;
+}
+
 bool region_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f,
                          region_order *order)
 {
@@ -154,13 +173,11 @@ bool region_facts(const backend *k, const rush_graph_value *v, rush_type_facts *
       *order = (region_order)i;
       return true;
     }
-  const int64_t apart = f->n_dims > 1 ? f->strides[0] : -1;
-  int64_t n = 1;
-  for (int d = 1; d < f->n_dims && apart > 0 && f->sizes[d] > 0 && n <= MOST_ELEMS; d++)
-    n *= i64_min(f->sizes[d], MOST_ELEMS);
-  f->strides[0] = n;
   *order = ORDER_SLICED;
-  return apart > n && is_dense(f, orders[ORDER_ROWS]) && f->sizes[0] > 0;
+  for (size_t i = 0; i < (f->n_dims == 4 ? COUNT_OF(orders) : 1); i++)
+    if (f->n_dims > 1 && is_spaced(f, orders[i]))
+      return true;
+  return false;
 }
 
 bool region_dense_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f)

@@ -347,6 +347,25 @@ class Normed(nn.Module):
         return self.n4(functional.relu(self.b(x)))
 
 
+class LastParts(nn.Module):
+    """Channels that are last, split, convolved in part and joined again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.n = nn.Conv2d(3, 24, 4, 4), nn.LayerNorm(24)
+        self.a, self.b = nn.Linear(24, 88), nn.Linear(46, 24)
+        self.c = nn.Conv2d(17, 17, 5, 1, 2, groups=17)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x).permute(0, 2, 3, 1)
+        g, i, c = self.a(self.n(x)).split([46, 25, 17], dim=-1)
+        c = self.c(c.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        y = torch.cat((i, c, g[..., 42:]), dim=-1)
+        p, q = y.chunk(2, 3)
+        y = self.b(functional.gelu(g) * y) + torch.cat([q, p], -1)[:, :, :, 11:35] * 0.5
+        return self.stem(torch.cat([y, x], 3)[..., :3].permute(0, 3, 1, 2))
+
+
 class Padded(nn.Module):
     """Padding with numbers, before and behind, also where a border of zeros follows."""
 
@@ -424,6 +443,8 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "branches": (Branches, (2, 6, 19, 23)),
     "normed": (Normed, (2, 5, 17, 23)),
     "normed, 8 x 8": (Normed, (1, 5, 8, 8)),
+    "last parts": (LastParts, (2, 3, 68, 76)),
+    "last parts, 16 x 16": (LastParts, (1, 3, 64, 64)),
     "padded": (Padded, (2, 9, 17, 22)),
     "padded, 12 x 12": (Padded, (1, 9, 12, 12)),
     "parts": (Parts, (2, 6, 19, 23)),
