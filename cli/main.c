@@ -360,6 +360,7 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
   c->load.copy = cli_flag(c, "--copy");
   o->no_reuse = cli_flag(c, "--no-reuse");
   o->plan_first = cli_flag(c, "--plan-first");
+  o->perf_map = cli_flag(c, "--perf-map");
   c->json = cli_flag(c, "--json");
   return 0;
 }

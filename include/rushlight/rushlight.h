@@ -304,11 +304,14 @@ typedef struct rush_context_options {
   /* 1: make plans (docs/executors.md) at the first call with new facts, not at the second: for
    * tests, and for programs whose second call must not take long */
   size_t plan_first;
+  /* 1: write the places and names of compiled code to /tmp/perf-PID.map, where Linux's perf looks
+   * for them; the file stays */
+  size_t perf_map;
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                   \
   {                                                                                 \
     sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, \
-      RUSH_CPU_NATIVE, false, RUSH_EXECUTOR_DEFAULT, 0, false, 0                \
+      RUSH_CPU_NATIVE, false, RUSH_EXECUTOR_DEFAULT, 0, false, 0, 0             \
   }
 
 /* Create a context.  `options` NULL: all defaults.  *out is new. */

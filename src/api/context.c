@@ -96,6 +96,7 @@ rush_status rush_context_create(const rush_context_options *options, rush_contex
       .no_reuse = o.no_reuse,
       .no_cache = o.no_cache,
       .plan_first = o.plan_first != 0,
+      .perf_map = o.perf_map != 0,
   };
   opt.no_passes = o.executor == RUSH_EXECUTOR_SIMPLE;
   opt.no_profile = o.executor == RUSH_EXECUTOR_SPECIALISING;

@@ -113,6 +113,7 @@ typedef struct context_options {
   bool no_cache;       /* return free blocks to the allocator at once */
   bool no_passes;      /* run graphs as they are */
   bool plan_first;     /* make plans at the first call */
+  bool perf_map;       /* name compiled code for perf */
   bool no_profile;     /* plans assume only what is known when a call begins: no guards */
 } context_options;
 

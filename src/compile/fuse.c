@@ -5,6 +5,9 @@
  * Cost: O(instructions * values). */
 #include "compile/fuse.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "ops/call/call.h"
 #include "ops/point/point_run.h"
 #include "ops/table/table.h"
@@ -36,6 +39,7 @@ struct group_desc {
   value_desc *values;
   node_desc *nodes;
   uint16_t results[GROUP_MAX_RESULTS];
+  char name[96];
 };
 
 /* -- Facts of a node in the operator table ----------------------------------------------------- */
@@ -294,6 +298,15 @@ static void add_constants(group_desc *g, uint32_t *ids, const rush_node *n)
   }
 }
 
+/* Add a node's name to the group's. */
+static void add_name(group_desc *g, const rush_node *n)
+{
+  const size_t len = strlen(g->name);
+  const char *kind = g->backend.api->node_kind(n), *bare = strstr(kind, "::");
+
+  snprintf(g->name + len, sizeof g->name - len, "%s%s", len ? "+" : "", bare ? bare + 2 : kind);
+}
+
 static void read_parts(group_desc *g, uint32_t *ids, const group_parts *p)
 {
   for (uint32_t i = 0; i < p->n_inputs; i++)
@@ -301,6 +314,7 @@ static void read_parts(group_desc *g, uint32_t *ids, const group_parts *p)
   for (uint32_t i = 0; i < p->n_nodes; i++) {
     add_constants(g, ids, p->nodes[i]);
     read_node(g, ids, p, p->nodes[i]);
+    add_name(g, p->nodes[i]);
   }
   for (uint32_t i = 0; i < p->n_results; i++)
     g->results[i] = index_of(g, ids, p->results[i]);
@@ -364,6 +378,7 @@ void group_desc_free(group_desc *g)
 }
 
 uint32_t group_n_inputs(const group_desc *g) { return g->n_inputs; }
+const char *group_name(const group_desc *g) { return g->name; }
 
 void group_usual_kinds(const group_desc *g, arg_kind *kinds)
 {

@@ -54,6 +54,8 @@ typedef struct group_parts {
 group_desc *group_read(const backend *k, const rush_node *group);
 group_desc *group_read_parts(const backend *k, const group_parts *p);
 void group_desc_free(group_desc *g);
+/* Return the operators' names in order, "mul+add+relu"; cut short. */
+const char *group_name(const group_desc *g);
 uint32_t group_n_inputs(const group_desc *g);
 /* Guess the kinds of the inputs: float32 tensors of many elements, bools where a formula needs
  * one. */

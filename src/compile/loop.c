@@ -7,6 +7,7 @@
 #ifdef RUSH_ISA_X86
 
 #include "compile/code/code_memory.h"
+#include "compile/code/perf_map.h"
 #include "compile/x86/body.h"
 
 /* Private data of the code: a copy of the tape, for the listing. */
@@ -113,6 +114,12 @@ done:
   return st;
 }
 
+void loop_name(const loop_code *c, const char *name)
+{
+  if (context_get_options(c->own->ctx)->perf_map)
+    perf_map_add(c->bytes, c->n_bytes, name);
+}
+
 void loop_disassemble(text_buf *out, const loop_code *c)
 {
   call_ctx cx;
@@ -151,6 +158,7 @@ rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine mach
   return call_unsupported(cx, "machine code for this processor");
 }
 
+void loop_name(const loop_code *c, const char *name) { (void)c, (void)name; }
 void loop_disassemble(text_buf *out, const loop_code *c) { (void)out, (void)c; }
 void loop_code_release(loop_code *c) { (void)c; }
 

@@ -53,6 +53,9 @@ rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine mach
 /* Free the code; no thread may be running it. */
 void loop_code_release(loop_code *c);
 
+/* Tell perf the code's name, if the context's option perf_map asks for it. */
+void loop_name(const loop_code *c, const char *name);
+
 /* Print offset, bytes and instruction of all of it, one per line: input for GNU as after
  * `.intel_syntax noprefix`. */
 void loop_disassemble(text_buf *out, const loop_code *c);

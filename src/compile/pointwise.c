@@ -57,6 +57,8 @@ static rush_status fill_plan(group *g, const arg_kind *kinds, plan *p)
   call_ctx_init(&cx, g->backend.ctx, NULL); /* no machine code is no error: the tape is there */
   if (level >= CPU_AVX2 && loop_compile(&cx, &p->tape.tape, level, &p->code) == RUSH_ENOMEM)
     return RUSH_ENOMEM;
+  if (p->code)
+    loop_name(p->code, group_name(g->desc));
   p->is_possible = p->code || runs_as_tape(&p->tape);
   atomic_fetch_add_explicit(&g->owner->plans, p->is_possible, memory_order_relaxed);
   return RUSH_OK;

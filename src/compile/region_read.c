@@ -462,8 +462,10 @@ static point_part *point_make(reader *d, const point_set *p)
   rush_status st = ok ? loop_compile(&cx, &made->fused.tape, d->r->level, &made->code) : RUSH_OK;
   if (d->st == RUSH_OK && st == RUSH_ENOMEM)
     d->st = st;
-  if (d->st == RUSH_OK && ok && st == RUSH_OK)
+  if (d->st == RUSH_OK && ok && st == RUSH_OK) {
+    loop_name(made->code, group_name(made->desc));
     return made;
+  }
   d->failed = true;
   point_free(k, made);
   return NULL;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+import re
 import subprocess
 from typing import Any
 
@@ -207,3 +208,21 @@ def test_code_that_is_finished_cannot_be_written_to() -> None:
     code = [line[1] for line in lines if len(line) > 5 and "rushlight-code" in line[5]]
     assert all("w" not in flags for flags in code), code
     assert both() <= before
+
+
+def test_perf_finds_the_names_of_compiled_code(command: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "m.pt"
+    torch.jit.trace(lambda x: torch.relu(x * 2.0 + 1.0), torch.randn(64)).save(str(path))
+    run = [command, "bench", str(path), "randn(64)", "--executor", "profiling"]
+    maps = []
+    for extra in ([], ["--perf-map"]):
+        with subprocess.Popen([*run, *extra], stdout=subprocess.DEVNULL) as done:
+            assert done.wait(timeout=60) == 0
+        maps.append(pathlib.Path(f"/tmp/perf-{done.pid}.map"))
+    assert not maps[0].exists()
+    if rushlight.get_cpu() == "portable":
+        pytest.skip("no machine code here")
+    lines = maps[1].read_text().splitlines()
+    maps[1].unlink()
+    assert lines and re.fullmatch(r"[0-9a-f]+ [0-9a-f]+ rushlight: mul\+add\+relu", lines[0])
+    assert int(lines[0].split()[0], 16) > 4096 and int(lines[0].split()[1], 16) > 16
