@@ -238,10 +238,12 @@ static fx_node *node_behind(const fx_graph *g, uint32_t n)
   return at;
 }
 
-static bool uses(const capture_branch *b, const fx_node *n)
+static fx_node *placeholder_of(const capture_branch *b, const fx_node *n)
 {
-  return table_get(&b->operands, address_key(n)) != NULL;
+  return table_get(&b->operands, address_key(n));
 }
+
+static bool uses(const capture_branch *b, const fx_node *n) { return placeholder_of(b, n) != NULL; }
 
 /* How PyTorch orders operands: what both graphs use, then what one uses; of each the values that
  * are no explicit operands first, parameters and buffers by name. */
@@ -252,7 +254,10 @@ static int operand_rank(const capture_branch *a, const capture_branch *b, const 
 
   for (uint32_t i = 0; i < n_given; i++)
     is_given |= a->used[i] == n;
-  return (uses(a, n) && uses(b, n) ? 0 : uses(a, n) ? 2 : 4) + is_given;
+  /* both have those that the code names, used or not: capture_drop_unused has counted */
+  const bool in_a = uses(a, n) && !(is_given && !placeholder_of(a, n)->n_users),
+             in_b = uses(b, n) && !(is_given && !placeholder_of(b, n)->n_users);
+  return (in_a && in_b ? 0 : in_a ? 2 : 4) + is_given;
 }
 
 /* True for the placeholder of a parameter or buffer. */
@@ -317,6 +322,32 @@ fx_arg capture_branch_graph(capture *c, const char *prefix, uint32_t number, cap
 
   fx_graph_add_subgraph(c->s, c->g, name, b->g);
   return fx_arg_node(n);
+}
+
+/* Take an operand back. */
+static void forget_operand(capture_branch *b, uint32_t at)
+{
+  const fx_node *n = b->used[at];
+
+  fx_node_unlink(placeholder_of(b, n));
+  (void)table_remove(&b->operands, address_key(n));
+  b->n_used--;
+  memmove(b->used + at, b->used + at + 1, (b->n_used - at) * sizeof *b->used);
+}
+
+uint32_t capture_drop_unused(capture *c, capture_branch *a, capture_branch *b, uint32_t n_given)
+{
+  fx_graph_count_users(c->s, a->g);
+  fx_graph_count_users(c->s, b->g);
+  for (uint32_t i = n_given; i-- > 0;) {
+    ASSERT(a->used[i] == b->used[i], "both were given the operand");
+    if (placeholder_of(a, a->used[i])->n_users || placeholder_of(b, a->used[i])->n_users)
+      continue;
+    forget_operand(a, i);
+    forget_operand(b, i);
+    n_given--;
+  }
+  return n_given;
 }
 
 fx_node *capture_add_cond(capture *c, fx_node *predicate, capture_branch *a, capture_branch *b,

@@ -273,7 +273,8 @@ static void higher_cond(capture *c, const ir_node *n, const rush_value *in, rush
                          *y = capture_tensor_of(c, b.items[i].as.tensor);
     capture_check_same(c, &x->facts, &y->facts);
   }
-  fx_node *made = capture_add_cond(c, predicate, yes, no, n_given);
+  fx_node *made =
+    capture_add_cond(c, predicate, yes, no, capture_drop_unused(c, yes, no, n_given));
   take_results(c, made, &a, a.n, same_facts, &a, out);
 }
 

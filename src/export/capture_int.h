@@ -316,6 +316,9 @@ fx_node *capture_operand(capture *c, capture_branch *b, const fx_node *outside);
  * has of its own; the first n_given of a are those that the code names.  Returns the number. */
 uint32_t capture_share_operands(capture *c, capture_branch *a, capture_branch *b, uint32_t n_own,
                                 uint32_t n_given);
+/* Take back those of the first n_given operands of both graphs that neither uses, as PyTorch does;
+ * returns how many are left. */
+uint32_t capture_drop_unused(capture *c, capture_branch *a, capture_branch *b, uint32_t n_given);
 /* Add torch.cond of two branches. */
 fx_node *capture_add_cond(capture *c, fx_node *predicate, capture_branch *a, capture_branch *b,
                           uint32_t n_given);

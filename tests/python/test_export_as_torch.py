@@ -254,3 +254,42 @@ def test_regions_of_two_kinds_inside_of_each_other() -> None:
     for found in (program.module()(*args), reopened(program).module()(*args)):
         for x, y in zip(found, module(*args), strict=True):
             assert x.dtype == y.dtype and torch.allclose(x, y, 1e-2, 1e-2)
+
+
+class Branching(torch.nn.Module):
+    def __init__(self, reads: str) -> None:
+        super().__init__()
+        self.reads = reads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        operands = (x * 2.0, x.sin(), x.cos())
+        if self.reads == "none":
+            return torch.cond(x.sum() > 0, lambda *_: x + 1.0, lambda *_: x - 1.0, operands)
+        if self.reads == "one":
+            return torch.cond(
+                x.sum() > 0, lambda a, b, c: b + 1.0, lambda a, b, c: b - 1.0, operands
+            )
+        return torch.cond(x.sum() > 0, lambda a, b, c: a + c, lambda a, b, c: c - b, operands)
+
+
+@pytest.mark.parametrize("reads", ["none", "one", "all"])
+def test_operands_that_no_branch_reads_are_left_out(reads: str) -> None:
+    x = torch.randn(3, 5)
+    ours, theirs = pair(Branching(reads), (x,))
+    assert code(ours) == code(theirs)
+    for given in (x.abs(), -x.abs()):
+        torch.testing.assert_close(ours.module()(given), theirs.module()(given))
+
+
+@pytest.mark.parametrize("given", [torch.float32, torch.float64, torch.int64])
+def test_the_default_dtype_is_torchs(given: torch.dtype) -> None:
+    class Made(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x / 2 + torch.ones(3) * torch.zeros(2, 1) + torch.arange(3) * 0.5
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        ours, theirs = pair(Made(), (torch.ones(2, 3).to(given),))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert str(ours) == str(theirs)

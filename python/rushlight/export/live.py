@@ -657,6 +657,7 @@ def export_live(
         _classes(mod),
         *_samples(args, kwargs),
     )
+    _rushlight.default_dtype()  # torch's is taken over
     made, report = _rushlight.export_call(
         recorded.program, "forward", tuple(arguments.values), {}, dimensions, structure, is_draft
     )
