@@ -94,6 +94,8 @@ def build_all(
             work / "plugin_op.so",
         ]
     )
+    run([*cc, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", EXAMPLES / "row_compiler.c",
+         *flags, "-lm", "-o", work / "row_compiler.so"])  # fmt: skip
     if shutil.which("cmake") and cxx:
         run(["cmake", "-S", EXAMPLES, "-B", work / "c", f"-DCMAKE_PREFIX_PATH={root}",
              f"-DCMAKE_C_COMPILER={cc[-1]}", f"-DCMAKE_CXX_COMPILER={cxx[-1]}"])  # fmt: skip

@@ -9,6 +9,7 @@ import re
 import subprocess
 from typing import Any
 
+import numpy
 import pytest
 import rushlight
 from conftest import TOP, import_file
@@ -180,8 +181,64 @@ def test_a_compiler_from_outside(command: str, build: pathlib.Path, tmp_path: pa
         assert answer("run", str(path), *args, "--plugin", str(plugin), "--json") == want
 
 
-def test_the_sample_compiler_is_short() -> None:
-    assert len((TOP / "examples" / "pointwise_compiler.c").read_text().splitlines()) < 300
+@pytest.mark.parametrize("name", ["pointwise_compiler.c", "row_compiler.c"])
+def test_the_sample_compilers_are_short(name: str) -> None:
+    assert len((TOP / "examples" / name).read_text().splitlines()) <= 300
+
+
+class RowNorms(torch.nn.Module):
+    """Norms of rows, and what looks like one: other dimensions, shapes that are no row's."""
+
+    def forward(self, x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
+        d = x - x.mean(-1, keepdim=True)
+        columns = x.sum([0], keepdim=True) * 0.5 - x
+        of_weights = w.sum(-1, keepdim=True) + w * 2.0
+        deviation = (d * d).sum(-1, True) / 8.0
+        return [
+            x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w,
+            d / (deviation + 1e-5),
+            deviation,
+            columns,
+            of_weights,
+        ]
+
+
+def test_a_compiler_of_rows(command: str, build: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    plugin = build / "examples" / "row_compiler.so"
+    if not plugin.exists():
+        pytest.skip("the example was not built")
+    path = tmp_path / "norms.pt"
+    torch.jit.script(RowNorms()).save(str(path))
+
+    def answer(*args: str) -> str:
+        done = subprocess.run([command, *args], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def results(args: list[str], *options: str) -> dict[str, Any]:
+        out = tmp_path / "out.npz"
+        answer("run", str(path), *args, "--output", str(out), *options)
+        with numpy.load(out) as file:
+            return dict(file)
+
+    shown = answer("show", "--optimized", "--plugin", str(plugin), str(path))
+    assert len(re.findall(r"= row::CompilationGroup_\d+\(", shown)) >= 2, shown
+    sizes = (
+        "4,8|8",
+        "2,3,8|8",
+        "2,3,8|2,3,1",
+        "3,8|2,3,8",
+        "3,8|1,8",
+        "8|8",
+        "0,8|8",
+        "70,900|900",
+    )
+    for pair in sizes:
+        args = [f"rand({one})" for one in pair.split("|")]
+        got, want = results(args, "--plugin", str(plugin)), results(args, "--executor", "simple")
+        assert got.keys() == want.keys() and len(got) == 5
+        for key in got:
+            numpy.testing.assert_allclose(got[key], want[key], rtol=2e-5, atol=1e-5, err_msg=pair)
 
 
 def test_code_that_is_finished_cannot_be_written_to() -> None:
