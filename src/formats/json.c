@@ -1,12 +1,16 @@
 /* formats/json.c -- the pull reader of json.h and the quoting of strings. It keeps a stack of open
  * containers, whose closed levels are reused; each level keeps its keys to refuse duplicates: a
  * linear search up to 12 keys, a hash table beyond (no base/table.c: a level is cleared for the
- * next object in O(its keys)). Strings are scanned eight bytes at a time.
+ * next object in O(its keys)). Strings are scanned eight bytes at a time, or 16 with SSE2, and what
+ * is read later in blocks of 64.
  * Rejected: a tree, since metadata is large and most of it is skipped. Cost: O(bytes). */
 #include "formats/json.h"
 
 #include <stdio.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/grow.h"
 #include "base/number.h"
@@ -270,6 +274,26 @@ static size_t plain_of_eight(const char *p)
   return failed ? (size_t)__builtin_ctzll(failed) / 8 : 8;
 }
 
+/* Return the position behind plain characters, as plain_of_eight has them, from `at` <= end on;
+ * others may be plain too, near the end. */
+static size_t pass_plain(const char *p, size_t at, size_t end)
+{
+#ifdef __SSE2__
+  for (; end - at >= 16; at += 16) {
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + at));
+    const __m128i failed = _mm_or_si128(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20)), /* and >= 0x80 */
+                                        _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                                                     _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
+    const int bits = _mm_movemask_epi8(failed);
+    if (bits)
+      return at + (size_t)__builtin_ctz((unsigned)bits);
+  }
+#endif
+  for (size_t n = 8; n == 8 && end - at >= 8; at += n)
+    n = plain_of_eight(p + at);
+  return at;
+}
+
 /* Find the closing quote of the string at the position.  *plain: it has no escapes. */
 static size_t scan_string(json *j, bool check_utf8, bool *plain)
 {
@@ -278,8 +302,7 @@ static size_t scan_string(json *j, bool check_utf8, bool *plain)
 
   *plain = true;
   while (at < j->end) {
-    for (size_t n = 8; n == 8 && j->end - at >= 8; at += n)
-      n = plain_of_eight(p + at);
+    at = pass_plain(p, at, j->end);
     if (at == j->end)
       break;
     unsigned char ch = (unsigned char)p[at];
@@ -618,11 +641,119 @@ str json_raw(json *j)
 /* Return the position after the string whose first character is at `at`, or after the end. */
 static size_t pass_string(const char *p, size_t at, size_t end)
 {
-  while (at < end && p[at] != '"') {
-    size_t n = end - at >= 8 ? plain_of_eight(p + at) : 0;
-    at += n ? n : p[at] == '\\' ? 2 : 1;
+  while (at < end) {
+    at = pass_plain(p, at, end);
+    if (at == end || p[at] == '"')
+      break;
+    at += p[at] == '\\' ? 2 : 1;
   }
   return at + 1;
+}
+
+#ifdef __SSE2__
+typedef struct block_bits { /* of 64 characters, the first is bit 0 */
+  uint64_t quotes, slashes, opens, closes;
+} block_bits;
+
+static uint64_t bits_equal(__m128i v, char c)
+{
+  return (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8(c)));
+}
+
+static block_bits bits_of(const char *p)
+{
+  block_bits b = {0};
+
+  for (int i = 0; i < 64; i += 16) {
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i)),
+                  braces = _mm_or_si128(v, _mm_set1_epi8(0x20)); /* of [ and ], { and } */
+    b.quotes |= bits_equal(v, '"') << i;
+    b.slashes |= bits_equal(v, '\\') << i;
+    b.opens |= bits_equal(braces, '{') << i;
+    b.closes |= bits_equal(braces, '}') << i;
+  }
+  return b;
+}
+
+static size_t count_bits(uint64_t v)
+{
+  v -= v >> 1 & UINT64_C(0x5555555555555555);
+  v = (v & UINT64_C(0x3333333333333333)) + (v >> 2 & UINT64_C(0x3333333333333333));
+  v = (v + (v >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+  return (size_t)(v * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* Return how many characters of a block are read until no bracket is open, or 64. */
+static size_t pass_brackets(uint64_t opens, uint64_t closes, size_t *depth)
+{
+  for (uint64_t left = opens | closes; left; left &= left - 1) {
+    const uint64_t bit = left & (0 - left);
+
+    if (opens & bit)
+      ++*depth;
+    else if (--*depth == 0)
+      return count_bits(bit - 1) + 1;
+  }
+  return 64;
+}
+
+/* Pass blocks of 64 characters without a backslash, to the end of the value, whose open brackets
+ * are *depth.  `at` is in no string; what is returned is in one if *in_string. */
+static size_t pass_blocks(const char *p, size_t at, size_t end, size_t *depth, bool *in_string)
+{
+  uint64_t inside = 0; /* all ones: in a string */
+
+  for (; at < end && end - at >= 64; at += 64) { /* a string may have led beyond the end */
+    const block_bits b = bits_of(p + at);
+    uint64_t strings = b.quotes;
+
+    for (int by = 1; by < 64; by *= 2) /* of each bit, the parity of those up to it */
+      strings ^= strings << by;
+    strings ^= inside;
+    const uint64_t opens = b.opens & ~strings, closes = b.closes & ~strings;
+    const size_t n_closes = count_bits(closes);
+    if (b.slashes)
+      break;
+    inside = 0 - (strings >> 63);
+    if (n_closes < *depth) {
+      *depth += count_bits(opens) - n_closes;
+      continue;
+    }
+    const size_t n = pass_brackets(opens, closes, depth);
+    if (*depth == 0) {
+      *in_string = false;
+      return at + n;
+    }
+  }
+  *in_string = inside != 0;
+  return at;
+}
+#else
+static size_t pass_blocks(const char *p, size_t at, size_t end, size_t *depth, bool *in_string)
+{
+  (void)p, (void)end, (void)depth;
+  *in_string = false;
+  return at;
+}
+#endif
+
+/* Read on to position `until`, or to the end of the value, whose open brackets are *depth. */
+static size_t pass_characters(json *j, size_t at, size_t until, size_t *depth)
+{
+  const char *p = j->in.bytes.p;
+
+  while (*depth > 0 && at < until) {
+    if (at >= j->end)
+      json_fail(j, "a value without end");
+    const char c = p[at++];
+    if (c == '"')
+      at = pass_string(p, at, j->end);
+    else if (c == '{' || c == '[')
+      ++*depth;
+    else if (c == '}' || c == ']')
+      --*depth;
+  }
+  return at;
 }
 
 str json_unread(json *j)
@@ -630,21 +761,18 @@ str json_unread(json *j)
   const char *p = j->in.bytes.p;
   const int ch = start_value(j);
   const size_t start = j->pos;
-  size_t at = start, depth = 0;
+  size_t at = start + 1, depth = 1;
 
   if (ch != '{' && ch != '[')
     return json_raw(j);
-  do {
-    if (at >= j->end)
-      json_fail(j, "a value without end");
-    const char c = p[at++];
-    if (c == '"')
+  while (depth > 0) {
+    bool in_string;
+    at = pass_blocks(p, at, j->end, &depth, &in_string);
+    const size_t until = at + 64; /* what pass_blocks did not take */
+    if (in_string)
       at = pass_string(p, at, j->end);
-    else if (c == '{' || c == '[')
-      depth++;
-    else if (c == '}' || c == ']')
-      depth--;
-  } while (depth > 0);
+    at = pass_characters(j, at, until, &depth);
+  }
   j->pos = at;
   j->ready = false;
   return (str){p + start, at - start};

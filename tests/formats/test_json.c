@@ -246,6 +246,106 @@ static void unread_parts_end_where_their_brackets_close(void **state)
   test_context_done(c);
 }
 
+/* A value of random brackets, strings with escapes and scalars. */
+static void random_value(text_buf *t, uint64_t *seed, int depth)
+{
+  static const char *const scalars[] = {
+    "1",           "-2.5e3",       "true",     "null",
+    "\"\"",        "\"[{\\\"}]\"", "\"\\\\\"", "\"a longer text without any of it\"",
+    "\"\xc3\xa9\""};
+  *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  const unsigned pick = (unsigned)(*seed >> 40);
+  const int n = (int)(pick % 5);
+
+  if (depth == 0 || pick % 3 == 0) {
+    text_puts(t, scalars[pick % COUNT_OF(scalars)]);
+    return;
+  }
+  text_putc(t, pick % 2 ? '[' : '{');
+  for (int i = 0; i < n; i++) {
+    if (i)
+      text_puts(t, pick % 7 ? "," : " , ");
+    if (pick % 2 == 0)
+      text_printf(t, "\"k]%d\": ", i);
+    random_value(t, seed, depth - 1);
+  }
+  text_putc(t, pick % 2 ? ']' : '}');
+}
+
+static void random_body(session *s, void *arg)
+{
+  text_buf *t = arg;
+  uint64_t seed = 1;
+  json j;
+
+  for (int i = 0; i < 3000; i++) {
+    text_clear(t);
+    random_value(t, &seed, i % 9);
+    const size_t n = t->len;
+    text_puts(t, " ,\"]}");
+    const input in = {"f", {t->data, t->len}};
+    json_init(&j, s, &in);
+    const str checked = json_raw(&j);
+    json_init(&j, s, &in);
+    const str found = json_unread(&j);
+    assert_true(checked.p == found.p && checked.len == found.len && found.len == n);
+  }
+}
+
+static void unread_values_are_as_long_as_checked_ones(void **state)
+{
+  context *c = test_context(NULL);
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx;
+  text_buf t;
+  (void)state;
+  text_init(&t, c);
+  call_ctx_init(&cx, c, &err);
+  assert_int_equal(session_run(&cx, random_body, &t), RUSH_OK);
+  text_free(&t);
+  test_context_done(c);
+}
+
+/* Every beginning of a value ends without its end, in memory of just its size. */
+static void cut_body(session *s, void *arg)
+{
+  text_buf *t = arg;
+  json j;
+  const input in = {"f", {t->data, t->len}};
+
+  json_init(&j, s, &in);
+  json_unread(&j);
+}
+
+static void cut_values_are_refused(void **state)
+{
+  context *c = test_context(NULL);
+  uint64_t seed = 5;
+  text_buf t;
+  (void)state;
+  text_init(&t, c);
+  text_putc(&t, '[');
+  for (int i = 0; i < 40; i++) {
+    random_value(&t, &seed, 5);
+    text_putc(&t, ',');
+  }
+  for (size_t n = 1; n <= t.len; n += n < 200 ? 1 : 37) {
+    rush_error err = RUSH_ERROR_INIT;
+    call_ctx cx;
+    char *just = malloc(n);
+    assert_non_null(just);
+    memcpy(just, t.data, n);
+    text_buf part = {.data = just, .len = n};
+    call_ctx_init(&cx, c, &err);
+    assert_int_equal(session_run(&cx, cut_body, &part), RUSH_EFORMAT);
+    assert_string_equal(err.message, "f: offset 0: a value without end");
+    rush_error_clear(&err);
+    free(just);
+  }
+  text_free(&t);
+  test_context_done(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -256,6 +356,8 @@ int main(void)
       cmocka_unit_test(nesting_is_limited),
       cmocka_unit_test(raw_parts_keep_their_offsets),
       cmocka_unit_test(unread_parts_end_where_their_brackets_close),
+      cmocka_unit_test(unread_values_are_as_long_as_checked_ones),
+      cmocka_unit_test(cut_values_are_refused),
   };
   return RUN_TESTS(tests);
 }
