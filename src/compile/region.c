@@ -237,6 +237,7 @@ static block_step block_of(const region_step *s, point_call *point)
                       .divisor = w->divisor,
                       .count_pad = w->count_pad,
                       .fill = w->fill,
+                      .step = {w->step[0], w->step[1]},
                       .lo = s->lo,
                       .hi = s->hi,
                       .after = s->point ? run_point : NULL,

@@ -37,6 +37,7 @@ typedef struct region_window {
   int64_t first;   /* channel of a slice */
   float fill;      /* of OP_PAD, whose `pad` is what comes before */
   int64_t groups;  /* of OP_GROUP */
+  double step[2];  /* of OP_NEAREST, as in block.h */
 } region_window;
 
 /* A 3- or 4-dimensional float32 tensor as an image. */

@@ -4,6 +4,7 @@
  * products of block.h far below 2^63; what exceeds them runs as before. */
 #include "base/macros.h"
 #include "compile/region_values.h"
+#include "ops/math/resize.h"
 #include "ops/table/op_keys.h"
 
 #define FEW_CHANNELS "too few channels to fill a block"
@@ -22,7 +23,8 @@
 
 /* -- Windows ----------------------------------------------------------------------------------- */
 
-static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false, 0, 0.0f, 0};
+static const region_window plain_window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0,
+                                           false,  0,      0.0f,   0,      {0.0, 0.0}};
 
 /* Read the list into out, h before w; `otherwise`: of an empty list (NULL: refuse). */
 static bool window_list(const backend *k, const rush_graph_value *list, int n_spatial,
@@ -407,38 +409,43 @@ static const char *read_windows(const backend *k, const rush_node *n, region_win
   return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
-static bool is_factor(rush_value c, int64_t factor)
-{
-  return c.tag == RUSH_TAG_FLOAT && c.as.d == (double)factor;
-}
-
-/* True if the argument is absent, None or this factor. */
-static bool may_be_factor(const backend *k, const rush_graph_value *v, int64_t factor)
+/* Read a factor that is given as an argument, or not: 0. */
+static bool read_factor(const backend *k, const rush_graph_value *v, double *out)
 {
   rush_value c;
 
-  return !v || region_is_none(k, v) || (region_constant(k, v, &c) && is_factor(c, factor));
+  *out = 0.0;
+  if (!v || region_is_none(k, v))
+    return true;
+  if (!region_constant(k, v, &c) || c.tag != RUSH_TAG_FLOAT)
+    return false;
+  *out = c.as.d;
+  return true;
 }
 
-/* Read nearest upsampling by powers of two, whose positions float32 has exactly. */
-static const char *read_nearest(const backend *k, const rush_node *n)
+/* Read nearest resizing. */
+static const char *read_nearest(const backend *k, const rush_node *n, region_window *w)
 {
-  const rush_graph_value *factors = ARG(k, n, "scale_factors");
+  const rush_graph_value *list = ARG(k, n, "scale_factors");
   region_image in, out;
   rush_value items[2];
+  double factors[2];
 
+  *w = plain_window;
   if (!read_pooled(k, n, &in, &out))
     return NO_IMAGE;
-  const int64_t by[2] = {out.h / in.h, out.w / in.w};
-  if (out.h != by[0] * in.h || out.w != by[1] * in.w || (by[0] & (by[0] - 1)) != 0 ||
-      (by[1] & (by[1] - 1)) != 0 ||
-      !may_be_factor(k, ARG(k, n, "scales_h"), by[0]) ||
-      !may_be_factor(k, ARG(k, n, "scales_w"), by[1]))
-    return "not a factor that is a power of two";
-  if (factors && !region_is_none(k, factors) &&
-      (region_items(k, factors, 2, items) != 2 || !is_factor(items[0], by[0]) ||
-       !is_factor(items[1], by[1])))
-    return "not a factor that is a power of two";
+  if (!read_factor(k, ARG(k, n, "scales_h"), &factors[0]) ||
+      !read_factor(k, ARG(k, n, "scales_w"), &factors[1]))
+    return "a factor that is not constant";
+  if (list && !region_is_none(k, list)) {
+    if (region_items(k, list, 2, items) != 2 || items[0].tag != RUSH_TAG_FLOAT ||
+        items[1].tag != RUSH_TAG_FLOAT)
+      return "a factor that is not constant";
+    factors[0] = items[0].as.d;
+    factors[1] = items[1].as.d;
+  }
+  w->step[0] = (double)(float)resize_step(factors[0], in.h, out.h);
+  w->step[1] = (double)(float)resize_step(factors[1], in.w, out.w);
   return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
 }
 
@@ -672,7 +679,7 @@ region_op region_op_of(const backend *k, const rush_node *n, region_window *w, c
   case OPN_MEAN:
     return op_or_none(OP_MEAN, read_mean(k, n), why);
   case OPN_UPSAMPLE_NEAREST2D:
-    return op_or_none(OP_NEAREST, read_nearest(k, n), why);
+    return op_or_none(OP_NEAREST, read_nearest(k, n, w), why);
   }
   return op_or_none(OP_POINT, read_point(k, n, (cpu_level)k->api->context_cpu(k->ctx)), why);
 }

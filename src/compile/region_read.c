@@ -757,7 +757,8 @@ static void read_node(reader *d, uint32_t at)
     set_norm(d, &s, n);
   if (s.kind == BLOCK_GROUP)
     s.groups = d->nodes[at].window.groups;
-  else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS || s.kind == BLOCK_PAD)
+  else if (s.kind == BLOCK_MAX || s.kind == BLOCK_WINDOWS || s.kind == BLOCK_PAD ||
+           s.kind == BLOCK_NEAREST)
     s.window = d->nodes[at].window;
   s.in = place_of(d, api->node_input(n, 0));
   d->failed |= !image_of(d, head, &out);

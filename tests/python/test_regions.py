@@ -205,10 +205,13 @@ class Pools(nn.Module):
         z = self.b(functional.avg_pool2d(y, [2, 3], ceil_mode=True))
         z = z + functional.avg_pool2d(y, [2, 3], ceil_mode=True, divisor_override=5)
         w = functional.interpolate(z, scale_factor=[4.0, 2.0], mode="nearest")
+        v = functional.interpolate(w, size=(z.shape[2] * 3 - 1, 7), mode="nearest")
+        v = v + functional.adaptive_avg_pool2d(functional.interpolate(v, scale_factor=0.7), 1)
         z = self.up(z) * torch.sigmoid(self.b(z.mean([2, 3], keepdim=True)))
         few = functional.avg_pool2d(z, 5)
         means = few.mean((-1, -2), keepdim=True) + z.mean([3, 2], keepdim=True)
-        return self.size(torch.relu(z)) * functional.relu(means) + self.size(w) - self.size(z)
+        v = self.size(v) - self.size(z)
+        return self.size(torch.relu(z)) * functional.relu(means) + self.size(w) + v
 
 
 class Last(nn.Module):

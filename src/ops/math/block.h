@@ -73,7 +73,7 @@ typedef enum block_kind {
   BLOCK_AVERAGE,   /* of boxes that cover each channel, as adaptive_avg_pool2d adds them */
   BLOCK_MEAN,      /* of each channel, as mean adds its pixels */
   BLOCK_WINDOWS,   /* average pooling */
-  BLOCK_NEAREST,   /* each pixel repeated out / in times */
+  BLOCK_NEAREST,   /* nearest resizing */
   BLOCK_PAD,       /* pad[0] rows and pad[1] columns of `fill` before the image, the rest behind */
   BLOCK_SCALE,     /* * scale + shift only */
   BLOCK_LAYER,     /* a layer norm over the channels of each pixel */
@@ -101,6 +101,7 @@ typedef struct block_step {
   int64_t divisor; /* WINDOWS: what sums are divided by, or 0: the elements of the window, */
   bool count_pad;  /* with its padding */
   float fill;      /* PAD */
+  double step[2];  /* NEAREST: input rows and columns per output (resize.h) */
   /* CONV: B of the product (k = in channels x taps, n = out channels, of each group), packed; the
    * positions of its terms (block_offsets).  DEPTHWISE: [block][channel of a group, tap][16]. */
   const gemm_packed *weight;

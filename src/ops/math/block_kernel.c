@@ -5,6 +5,7 @@
  * Each sum is one chain over the kernel's rows and columns, as in conv_kernel.c. */
 #include "ops/math/block_int.h"
 #include "ops/math/pool.h"
+#include "ops/math/resize.h"
 
 #include <math.h>
 #include <string.h>
@@ -408,13 +409,13 @@ void ISA_NAME(block_windows)(const block_rows *r)
 void ISA_NAME(block_nearest)(const block_rows *r)
 {
   const block_step *s = r->s;
-  const int64_t by_y = s->out.h / s->in.h, by_x = s->out.w / s->in.w;
   for (int64_t y = r->y0; y < r->y1; y++) {
-    const float *in = r->in + y / by_y * s->in.cols * BLOCK_LANES;
+    const int64_t row = resize_nearest_f32(s->step[0], y, s->in.h);
+    const float *in = r->in + row * s->in.cols * BLOCK_LANES;
     float *out = r->out + y * s->out.cols * BLOCK_LANES;
-    for (int64_t x = 0; x < s->in.w; x++, in += BLOCK_LANES)
-      for (int64_t i = 0; i < by_x; i++, out += BLOCK_LANES)
-        memcpy(out, in, BLOCK_LANES * sizeof *out);
+    for (int64_t x = 0; x < s->out.w; x++, out += BLOCK_LANES)
+      memcpy(out, in + resize_nearest_f32(s->step[1], x, s->in.w) * BLOCK_LANES,
+             BLOCK_LANES * sizeof *out);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
+#include "ops/math/resize.h"
 
 typedef enum resize_mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS } resize_mode;
 
@@ -56,7 +57,7 @@ static double scale_of(const resize_job *j, int d)
 {
   if (j->align)
     return j->out[d] > 1 ? R(j, (double)(j->in[d] - 1) / (double)(j->out[d] - 1)) : 0.0;
-  return j->scales[d] > 0.0 ? R(j, 1.0 / j->scales[d]) : R(j, (double)j->in[d] / (double)j->out[d]);
+  return R(j, resize_step(j->scales[d], j->in[d], j->out[d]));
 }
 
 /* -- Tables ------------------------------------------------------------------------------------ */
@@ -75,22 +76,13 @@ static double filter_cubic(double x)
 static double sinc(double x) { return x == 0.0 ? 1.0 : sin(M_PI * x) / (M_PI * x); }
 static double filter_lanczos(double x) { return fabs(x) < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0; }
 
-/* Convert a position, which scales of any size may make arbitrary, to an input index: integers from
- * `lo` to n - 1. */
-static int64_t index_of(double x, int64_t lo, int64_t n)
-{
-  return x >= (double)n   ? n - 1
-         : x > (double)lo ? i64_min((int64_t)floor(x), n - 1)
-                          : lo; /* NaN: lo */
-}
-
 /* Compute the source position of an output, and its index and fraction with PyTorch's guards. */
 static int64_t resized_from(const resize_job *j, int d, double scale, int64_t o, double *frac)
 {
   double x = j->align ? R(j, scale * (double)o) : R(j, R(j, scale * R(j, (double)o + 0.5)) - 0.5);
   if (j->mode == LINEAR && x < 0.0)
     x = 0.0;
-  int64_t i = index_of((double)(float)x, -1, j->in[d]);
+  int64_t i = resize_index((double)(float)x, -1, j->in[d]);
   *frac = fmin(fmax(R(j, x - (double)i), 0.0), 1.0);
   return i;
 }
@@ -268,7 +260,7 @@ static void fill_nearest(const resize_job *j, int d, int64_t *idx)
       x = R(j, R(j, scale * R(j, (double)o + 0.5)) - 0.5);
       x = R(j, (x < 0.0 ? 0.0 : x) + 0.5);
     }
-    idx[o] = index_of((double)(float)x, 0, j->in[d]);
+    idx[o] = resize_index((double)(float)x, 0, j->in[d]);
   }
 }
 
