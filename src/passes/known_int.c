@@ -145,3 +145,11 @@ bool pass_is_known_int(session *s, const ir_value *v, int64_t *out)
 
   return follow(s, v, &left, out);
 }
+
+bool pass_is_known_number(session *s, const ir_value *v)
+{
+  uint32_t left = MOST_STEPS;
+  rush_value number;
+
+  return type_is(v->type, TYPE_TENSOR) && argument(s, v, &left, &number);
+}

@@ -25,6 +25,8 @@ bool pass_is_hidden(const ir_value *v);
 bool pass_is_constant_int(const ir_value *v, int64_t *out);
 /* The same for an integer that follows from constants and from sizes that facts know. */
 bool pass_is_known_int(session *s, const ir_value *v, int64_t *out);
+/* True if v is a tensor of no dimensions that follows from the same: to compute it succeeds. */
+bool pass_is_known_number(session *s, const ir_value *v);
 /* Return the facts of the tensor whose sizes the list has, x.size(): NULL if it is another list, or
  * if something may change it. */
 const ir_facts *pass_facts_of_sizes(const ir_value *list);

@@ -380,12 +380,41 @@ static void simplify_unpack(const look *k, ir_node *n)
       ir_value_replace_all_uses(n->outputs[i], pass_put_int(k->s, n, f->sizes[i]));
 }
 
+/* True for what a traced program computed of sizes, and nothing uses any more: it cannot fail,
+ * which dce does not know. */
+static bool is_dead_number(const look *k, const ir_node *n)
+{
+  return n->kind == IR_OP && n->n_outputs == 1 && !n->outputs[0]->uses &&
+         pass_is_known_number(k->s, n->outputs[0]);
+}
+
+/* Remove it, and what only it used. */
+static bool drop_dead_number(const look *k, ir_node *n)
+{
+  if (!is_dead_number(k, n))
+    return false;
+  const uint32_t n_inputs = n->n_inputs;
+  ir_node **made = session_array(k->s, ir_node *, n_inputs);
+
+  for (uint32_t i = 0; i < n_inputs; i++)
+    made[i] = ir_node_input(n, i)->node;
+  ir_node_destroy(n);
+  session_enter(k->s);
+  for (uint32_t i = 0; i < n_inputs; i++)
+    if (!made[i]->destroyed)
+      (void)drop_dead_number(k, made[i]);
+  session_leave(k->s);
+  return true;
+}
+
 static void simplify_node(session *s, ir_node *n, void *arg)
 {
   const look *k = arg;
   ir_value *v = NULL;
 
   (void)s;
+  if (k->is_exact && drop_dead_number(k, n))
+    return;
   if (n->kind == IR_IF)
     simplify_if(n);
   else if (n->kind == IR_LIST_UNPACK)
