@@ -11,7 +11,7 @@
  *   y = x * x;  m = mean(y);  z = x * rsqrt(m + eps) * w   ->   for each row: y; m; z
  *
  * Other dtypes, gaps and dimensions are left to the interpreter.  Sums are added in double: the
- * last digits differ from the library's.  Links nothing of it, but uses rush_plugin's table. */
+ * last digits differ from the library's.  It links nothing: all comes with rush_plugin's table. */
 #include <math.h>
 #include <rushlight/backend.h>
 #include <string.h>
@@ -134,7 +134,7 @@ typedef struct run {
   shape shape[MOST_SLOTS];
   const float *from[MOST_SLOTS];
   float *to[MOST_SLOTS];
-  bool failed;
+  _Atomic bool failed; /* threads set it */
 } run;
 
 /* Find the shapes of the arguments, whose rows are those of the first; false: none has rows. */
@@ -217,7 +217,8 @@ static void run_steps_of_rows(void *arg, int64_t begin, int64_t end)
     at[i] = memory + i * r->n;
     *at[i] = g->number[i];
   }
-  r->failed |= !memory;
+  if (!memory)
+    r->failed = true;
   for (int64_t row = begin; row < end && memory; row++) {
     for (int i = 0; i < g->n_args; i++)
       if (r->from[i]) /* read only */

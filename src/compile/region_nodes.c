@@ -203,12 +203,24 @@ static const char *read_norm(const backend *k, const rush_node *n)
   return NULL;
 }
 
+/* Return why the epsilon, weight or bias of a norm of n_ch channels cannot be read, or NULL. */
+static const char *refuse_parameters(const backend *k, const rush_node *n, int64_t n_ch)
+{
+  const rush_graph_value *of[] = {ARG(k, n, "weight"), ARG(k, n, "bias")};
+  rush_value eps;
+
+  if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
+    return "an epsilon that is not constant";
+  for (size_t i = 0; i < COUNT_OF(of); i++)
+    if (!region_is_vector(k, of[i], n_ch) && !region_is_none(k, of[i]))
+      return "parameters of unknown size";
+  return NULL;
+}
+
 /* Read a norm of groups of channels over all pixels. */
 static const char *read_group(const backend *k, const rush_node *n, region_window *w)
 {
-  const rush_graph_value *of[] = {ARG(k, n, "weight"), ARG(k, n, "bias")};
   region_image in, out;
-  rush_value eps;
 
   *w = plain_window;
   if (!region_plain_image(k, k->api->node_input(n, 0), &in) ||
@@ -222,12 +234,7 @@ static const char *read_group(const backend *k, const rush_node *n, region_windo
   if (!region_int(k, ARG(k, n, "num_groups"), &w->groups) || w->groups < 1 ||
       in.n_ch % w->groups != 0)
     return "groups that are not constant";
-  if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
-    return "an epsilon that is not constant";
-  for (size_t i = 0; i < COUNT_OF(of); i++)
-    if (!region_is_vector(k, of[i], in.n_ch) && !region_is_none(k, of[i]))
-      return "parameters of unknown size";
-  return NULL;
+  return refuse_parameters(k, n, in.n_ch);
 }
 
 const rush_graph_value *region_norm_arg(const backend *k, const rush_node *n, int i)
@@ -497,23 +504,16 @@ static const char *read_layer(const backend *k, const rush_node *n)
 {
   const rush_graph_value *x = k->api->node_input(n, 0);
   region_image in, out;
-  rush_value eps;
   int64_t size;
   bool is_empty;
 
   if (region_dims_of(k, x) != 4 || !region_image_of(k, x, true, &in) ||
       !region_image_of(k, k->api->node_output(n, 0), true, &out) || !region_same_image(&in, &out))
     return NO_IMAGE;
-  const rush_graph_value *of[] = {ARG(k, n, "weight"), ARG(k, n, "bias")};
   if (!region_ints(k, ARG(k, n, "normalized_shape"), 1, &size, &is_empty) || is_empty ||
       size != in.n_ch || in.n_ch > MOST_LAYER)
     return "not a norm of the last dimension, or of very many elements";
-  if (!region_constant(k, ARG(k, n, "eps"), &eps) || eps.tag != RUSH_TAG_FLOAT)
-    return "an epsilon that is not constant";
-  for (size_t i = 0; i < COUNT_OF(of); i++)
-    if (!region_is_vector(k, of[i], in.n_ch) && !region_is_none(k, of[i]))
-      return "parameters of unknown size";
-  return region_wastes_blocks(&in) ? FEW_CHANNELS : NULL;
+  return region_wastes_blocks(&in) ? FEW_CHANNELS : refuse_parameters(k, n, in.n_ch);
 }
 
 static const char *read_linear(const backend *k, const rush_node *n)

@@ -92,7 +92,7 @@ int region_items(const backend *k, const rush_graph_value *v, int most, rush_val
 }
 
 bool region_ints(const backend *k, const rush_graph_value *v, size_t n, int64_t *out,
-                    bool *is_empty)
+                 bool *is_empty)
 {
   rush_value items[4];
   const int n_items = region_items(k, v, COUNT_OF(items), items);
@@ -152,7 +152,7 @@ static bool is_spaced(const rush_type_facts *f, const int *order)
 }
 
 bool region_facts(const backend *k, const rush_graph_value *v, rush_type_facts *f,
-                         region_order *order)
+                  region_order *order)
 {
   static const int orders[][4] = {[ORDER_ROWS] = {0, 1, 2, 3},
                                   [ORDER_CHANNELS_LAST] = {0, 2, 3, 1},
