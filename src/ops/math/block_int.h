@@ -1,9 +1,16 @@
-/* ops/math/block_int.h -- shared by block.c and block_kernel.c. */
+/* ops/math/block_int.h -- shared by block.c, block_conv.c and block_kernel.c. */
 #ifndef RUSH_OPS_BLOCK_INT_H
 #define RUSH_OPS_BLOCK_INT_H
 
 #include "base/isa.h"
 #include "ops/math/block.h"
+
+/* Run a step of kind BLOCK_CONV. */
+rush_status block_conv(call_ctx *cx, const block_step *s) RUSH_CHECKED;
+
+/* Finish the pixels [first, end) of a block, counted in rows of the image: its border and what
+ * follows the step. */
+void block_finish(const block_step *s, int64_t image, int64_t block, int64_t first, int64_t end);
 
 /* Rows [y0, y1) of one block of a step's output; in, out: the block's pixel (0, 0). */
 typedef struct block_rows {

@@ -23,16 +23,32 @@ typedef struct gemm_tile {
   int64_t d_rs, d_cs;
   int rows, cols;
   double alpha, beta;
-  /* tile_block only, whose A is as that of tile_off, alpha and beta 1 and c_cs 1: the second vector
-   * of each row of C is at c1; row 7 of C is c_mid behind row 0; D has whole vectors.  The sums
-   * become sums * scale + shift (whole vectors, or NULL), then, if `clamps`, min(max(sums, lo), hi)
-   * as block.h says, before they are stored. */
+  /* tile_block only, with alpha and beta 1 and c_cs 1.  Row r of A is at a + a_at[r], its terms as
+   * for tile_off; with `terms`, they are copies, [term][TERM_ROWS].  Row r of C is at c + c_at[r],
+   * its second vector at c1 + c_at[r]; D has whole vectors.  The sums become sums * scale + shift
+   * (whole vectors, or NULL), then, if `clamps`, min(max(sums, lo), hi) as block.h says, before
+   * they are stored. */
+  const int64_t *a_at, *c_at;
+  const void *terms;
   void *c1;
-  int64_t c_mid;
   const void *scale, *shift;
   bool clamps;
   float lo, hi;
 } gemm_tile;
+
+/* Terms of a tile for blocks of channels that are to be copied.  There are n (<= TERM_ROWS) pixels,
+ * at a + at[i].  Term k, of n_taps for each channel, is at a_off[k] from its pixel, and so are
+ * those of the channels behind it in a block.  Row r's pixel is number r; where the pixels and
+ * n_cols taps are neighbours, it is number r + tap % n_cols.  Terms [k0, k1) go to to[k - k0][row],
+ * of six rows at most; what lies behind them, and two floats before `to`, are overwritten. */
+#define TERM_ROWS 8
+typedef struct gemm_terms {
+  const float *a;
+  const int64_t *at, *a_off;
+  int n;
+  int64_t n_taps, n_cols, k0, k1;
+  float *to;
+} gemm_terms;
 
 typedef struct gemm_kernels {
   int mr, nr, vl; /* rows and columns of a tile; lanes of a vector */
@@ -41,6 +57,8 @@ typedef struct gemm_kernels {
   void (*tile)(const gemm_tile *t);
   void (*tile_off)(const gemm_tile *t); /* NULL where there is none */
   void (*tile_block)(const gemm_tile *t); /* the same, for blocks of channels (block.h) */
+  void (*copy_terms)(const gemm_terms *t); /* NULL: tile_block is as fast where pixels are */
+  bool even_rows; /* tile_block wants rows 0..6 and rows 7.. as far apart as rows 0 and 1 */
   /* Called around uses of tile on one thread; NULL: nothing to do. */
   void (*begin)(void), (*end)(void);
   /* Pack `rows` (<= mr) of A over k terms into dst[k][rows]. */

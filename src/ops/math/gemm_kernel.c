@@ -2,6 +2,7 @@
  * (base/isa.h); gemm_kernel.inc is the body, once per element type. */
 #include "ops/math/gemm_int.h"
 
+#include <math.h>
 #include <string.h>
 
 #if ISA_LEVEL >= ISA_AVX512
@@ -19,10 +20,12 @@
 
 #if ISA_LEVEL >= ISA_AVX512
 #define N_ROWS 14
+#define EVEN_ROWS /* fourteen pointers are no registers */
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14)
 #define SOME_ROWS(M) M(1) M(2) M(4) M(7) M(14)
 #elif ISA_LEVEL >= ISA_AVX2
 #define N_ROWS 6
+#define COPIES_TERMS
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6)
 #define SOME_ROWS(M) M(1) M(2) M(4) M(6)
 #elif defined(RUSH_ISA_NEON) /* 24 of the 32 registers are sums */
