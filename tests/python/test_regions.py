@@ -303,6 +303,7 @@ class Grouped(nn.Module):
         self.two = nn.Conv2d(72, 72, 1, 2, groups=72)
         self.p = nn.Conv2d(72, 96, 1)
         self.g32 = nn.Conv2d(96, 144, 3, 1, 1, groups=3, bias=False)
+        self.of_48 = nn.Conv2d(144, 144, 3, 1, 1, groups=3)
         self.g48 = nn.Conv2d(144, 48, 1, groups=3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -311,7 +312,7 @@ class Grouped(nn.Module):
         x = self.g8(functional.silu(self.g4(x))) * 1e-20 + self.one(x[:, :, :1, :1].abs())
         x = self.one(x) * 1e20
         x = functional.relu6(self.n(self.two(x)))
-        return self.g48(functional.relu(self.g32(self.p(x))))
+        return self.g48(self.of_48(functional.relu(self.g32(self.p(x)))))
 
 
 class Shifted(nn.Module):

@@ -31,6 +31,11 @@ typedef struct gemm_tile {
   const int64_t *a_at, *c_at;
   const void *terms;
   void *c1;
+  /* tile_row only: the first term's column in the kernel.  With cols more than nr there is a second
+   * panel: its B, and its place behind c and c1. */
+  int column;
+  const void *b1;
+  int64_t c_next;
   const void *scale, *shift;
   bool clamps;
   float lo, hi;
@@ -42,6 +47,7 @@ typedef struct gemm_tile {
  * n_cols taps are neighbours, it is number r + tap % n_cols.  Terms [k0, k1) go to to[k - k0][row],
  * of six rows at most; what lies behind them, and two floats before `to`, are overwritten. */
 #define TERM_ROWS 8
+#define ROW_PIXELS 3
 typedef struct gemm_terms {
   const float *a;
   const int64_t *at, *a_off;
@@ -58,6 +64,9 @@ typedef struct gemm_kernels {
   void (*tile_off)(const gemm_tile *t); /* NULL where there is none */
   void (*tile_block)(const gemm_tile *t); /* the same, for blocks of channels (block.h) */
   void (*copy_terms)(const gemm_terms *t); /* NULL: tile_block is as fast where pixels are */
+  /* Do as tile_block for up to ROW_PIXELS pixels of a block that are neighbours, a kernel of three
+   * columns that are neighbours, too, and up to two panels; NULL: there is no such kernel. */
+  void (*tile_row)(const gemm_tile *t);
   bool even_rows; /* tile_block wants rows 0..6 and rows 7.. as far apart as rows 0 and 1 */
   /* Called around uses of tile on one thread; NULL: nothing to do. */
   void (*begin)(void), (*end)(void);

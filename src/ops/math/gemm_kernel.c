@@ -25,7 +25,8 @@
 #define SOME_ROWS(M) M(1) M(2) M(4) M(7) M(14)
 #elif ISA_LEVEL >= ISA_AVX2
 #define N_ROWS 6
-#define COPIES_TERMS
+#define FEW_REGISTERS
+#define BLOCK_STEP 16 /* from a pixel of a block to its neighbour */
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6)
 #define SOME_ROWS(M) M(1) M(2) M(4) M(6)
 #elif defined(RUSH_ISA_NEON) /* 24 of the 32 registers are sums */
