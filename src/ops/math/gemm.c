@@ -127,8 +127,12 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
 {
   const gemm_args *g = j->g;
   const int nr = j->kr->nr, mr = j->kr->mr;
-  gemm_tile t = {
-    .k = k1 - k0, .c_rs = g->c_rs, .c_cs = g->c_cs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
+  gemm_tile t = {.k = k1 - k0,
+                 .c_rs = g->c_rs,
+                 .c_cs = g->c_cs,
+                 .shares_b = m1 - m0 > 4 * mr,
+                 .alpha = g->alpha,
+                 .beta = k0 ? 1.0 : g->beta};
   const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
   if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);

@@ -22,6 +22,7 @@ typedef struct gemm_tile {
   const void *d;
   int64_t d_rs, d_cs;
   int rows, cols;
+  bool shares_b; /* with many other tiles: B need not be fetched ahead */
   double alpha, beta;
   /* tile_block only, with alpha and beta 1 and c_cs 1.  Row r of A is at a + a_at[r], its terms as
    * for tile_off; with `terms`, they are copies, [term][TERM_ROWS].  Row r of C is at c + c_at[r],
