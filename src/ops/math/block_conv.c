@@ -84,6 +84,24 @@ static int64_t first_pixel(const job *j, int64_t i)
   return i / j->per_row * j->w + j->w * (i % j->per_row) / j->per_row;
 }
 
+/* Find n pixels of a row of the output, or, if the step spreads, of the input. */
+static void find_pixels(const block_step *s, int64_t image, int64_t y, int64_t x, int64_t n,
+                        int64_t *from, int64_t *to)
+{
+  const bool spreads = s->spread[0] > 0;
+  const int64_t in = block_at(&s->in, image, 0, y * s->stride[0] - s->pad[0],
+                              x * s->stride[1] - s->pad[1]),
+                out = spreads ? block_at(&s->out, image, 0, y * s->spread[0] + s->to_at[0],
+                                         x * s->spread[1] + s->to_at[1])
+                              : block_at(&s->out, image, 0, y, x),
+                in_step = s->stride[1] * s->in.lanes,
+                out_step = (spreads ? s->spread[1] : 1) * s->out.lanes;
+  for (int64_t i = 0; i < n; i++) {
+    from[i] = in + i * in_step;
+    to[i] = out + i * out_step;
+  }
+}
+
 /* Find the tiles of an image from i0 on. */
 static void find_tiles(const job *j, int64_t i0, run *r)
 {
@@ -91,18 +109,11 @@ static void find_tiles(const job *j, int64_t i0, run *r)
   for (int64_t i = 0; i <= r->n_tiles; i++)
     r->first[i] = first_pixel(j, i0 + i);
   for (int64_t i = 0; i < r->n_tiles; i++) {
-    int64_t y = r->first[i] / j->w, x = r->first[i] % j->w;
     int64_t *from = r->from + i * MOST_ROWS, *to = r->to + i * MOST_ROWS;
-    for (int64_t n = r->first[i + 1] - r->first[i]; n > 0; n--) {
-      *from++ = block_at(&s->in, r->image, 0, y * s->stride[0] - s->pad[0],
-                         x * s->stride[1] - s->pad[1]);
-      *to++ = s->spread[0] ? block_at(&s->out, r->image, 0, y * s->spread[0] + s->to_at[0],
-                                      x * s->spread[1] + s->to_at[1])
-                           : block_at(&s->out, r->image, 0, y, x);
-      if (++x == j->w) {
-        x = 0;
-        y++;
-      }
+    for (int64_t first = r->first[i], n; first < r->first[i + 1]; first += n, from += n, to += n) {
+      const int64_t y = first / j->w, x = first % j->w;
+      n = i64_min(r->first[i + 1] - first, j->w - x);
+      find_pixels(s, r->image, y, x, n, from, to);
     }
   }
 }
