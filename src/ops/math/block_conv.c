@@ -40,9 +40,9 @@ typedef struct job {
   const gemm_kernels *kr;
   call_ctx *cx;
   bool copies; /* tasks copy the terms of their pixels */
-  bool rows;   /* tiles are neighbours, for tile_row: two panels at a time */
+  bool rows;   /* tiles are of neighbours, for tile_row */
   bool pairs;  /* a tile is two rows of 7 pixels, at a network's end */
-  int64_t mr;  /* pixels of a tile */
+  int64_t mr, at_once; /* pixels and panels of a tile */
   int64_t n_k, piece;
   int64_t h, w; /* of the output; flat runs are one row */
   int64_t n_tiles, per_row, n_runs, run_tiles; /* run_tiles: of a run, at most */
@@ -168,7 +168,7 @@ static void run_panel(const job *j, const run *r, int64_t panel, int64_t n, int6
 {
   const block_step *s = j->s;
   const int64_t nr = j->kr->nr, ch = channel_of(j, panel), group = panel / j->per_group,
-                tile = j->mr * nr * (j->rows ? 2 : 1), end = panel + n;
+                tile = j->mr * nr * j->at_once, end = panel + n;
   const gemm_packed weight = gemm_packed_item(s->weight, group);
   gemm_tile t = {.k = i64_min(j->piece, j->n_k - k0),
                  .a = input_of(j, group),
@@ -211,40 +211,19 @@ static void run_panel(const job *j, const run *r, int64_t panel, int64_t n, int6
   }
 }
 
-/* Find whether a tile's pixels are neighbours, and so are the columns of the kernel, so that eight
- * pixels have the terms of all its columns. */
-static bool is_row(const job *j, const int64_t *at, int64_t n_rows)
-{
-  const block_step *s = j->s;
-  bool is = n_rows + s->kernel[1] - 1 <= TERM_ROWS && s->dilation[1] == 1;
-  for (int64_t i = 1; i < n_rows; i++)
-    is &= at[i] == at[i - 1] + s->in.lanes;
-  return is;
-}
-
 /* Copy the run's terms from k0 on, a piece of them, of a group. */
 static void copy_terms(const job *j, const run *r, int64_t group, int64_t k0)
 {
   const block_step *s = j->s;
-  const int64_t n_cols = s->kernel[1];
+  gemm_terms t = {.a = input_of(j, group),
+                  .a_off = s->k_off,
+                  .n_taps = s->kernel[0] * s->kernel[1],
+                  .k0 = k0,
+                  .k1 = i64_min(k0 + j->piece, j->n_k)};
   for (int64_t i = 0; i < r->n_tiles; i++) {
-    const int64_t *from = r->from + i * MOST_ROWS, n_rows = r->first[i + 1] - r->first[i];
-    int64_t at[TERM_ROWS];
-    gemm_terms t = {.a = input_of(j, group),
-                    .at = from,
-                    .a_off = s->k_off,
-                    .n = (int)n_rows,
-                    .n_taps = s->kernel[0] * n_cols,
-                    .n_cols = 1,
-                    .k0 = k0,
-                    .k1 = i64_min(k0 + j->piece, j->n_k),
-                    .to = r->terms + i * j->piece * TERM_ROWS};
-    if (n_cols > 1 && is_row(j, from, n_rows)) {
-      for (t.n = 0; t.n < n_rows + n_cols - 1; t.n++)
-        at[t.n] = from[0] + t.n * s->in.lanes;
-      t.at = at;
-      t.n_cols = n_cols;
-    }
+    t.at = r->from + i * MOST_ROWS;
+    t.n = (int)(r->first[i + 1] - r->first[i]);
+    t.to = r->terms + i * j->piece * TERM_ROWS;
     j->kr->copy_terms(&t);
   }
 }
@@ -257,7 +236,7 @@ static void run_tiles(const job *j, const run *r)
         copied = panel / j->per_group;
         copy_terms(j, r, copied, k0);
       }
-      n = j->rows ? i64_min(2, i64_min(r->p1 - panel, j->per_group - panel % j->per_group)) : 1;
+      n = i64_min(i64_min(j->at_once, r->p1 - panel), j->per_group - panel % j->per_group);
       run_panel(j, r, panel, n, k0);
     }
 }
@@ -269,17 +248,17 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const bool waits = j->piece < j->n_k;
-  const int64_t width = j->kr->nr * (j->rows ? 2 : 1),
-                n_sums = waits ? j->per_part * j->run_tiles * j->mr * width : 0,
+  const int64_t tile = j->mr * j->kr->nr * j->at_once,
+                n_sums = waits ? j->per_part * j->run_tiles * tile : 0,
                 n_terms = j->copies ? j->run_tiles * j->piece * TERM_ROWS : 0;
-  const size_t n_bytes = (size_t)(n_sums + n_terms + 2 * TERM_ROWS) * sizeof(float);
+  const size_t n_bytes = (size_t)(n_sums + n_terms + 1) * sizeof(float);
   run r;
   r.sums = mem_alloc_data(j->cx->ctx, n_bytes);
   if (!r.sums) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  r.terms = r.sums + n_sums + TERM_ROWS;
+  r.terms = r.sums + n_sums;
   int64_t found = -1; /* the image and run whose tiles are known */
   for (int64_t i = begin; i < end; i++) {
     const int64_t part = i % j->n_parts, at = i / j->n_parts, n = at % j->n_runs;
@@ -326,7 +305,7 @@ static void cut_pixels(job *j)
   j->n_runs = (j->n_tiles + j->run_tiles - 1) / j->run_tiles;
   j->run_tiles = (j->n_tiles + j->n_runs - 1) / j->n_runs;
   for (int64_t i = 0; i < mr; i++)
-    j->sums_at[i] = i * j->kr->nr * (j->rows ? 2 : 1);
+    j->sums_at[i] = i * j->kr->nr * j->at_once;
 }
 
 /* Cut the panels into parts: a unit each, or, if every part copies the terms, as few as keep all
@@ -340,7 +319,7 @@ static void cut_panels(job *j)
   j->out_ch = s->out.n_ch / s->groups;
   j->per_group = (j->out_ch + j->kr->nr - 1) / j->kr->nr;
   j->n_panels = s->groups * j->per_group;
-  j->unit = j->rows ? 2 : i64_max(1, BLOCK_LANES / j->kr->nr);
+  j->unit = i64_max(j->at_once, BLOCK_LANES / j->kr->nr);
   const int64_t n_units = (j->n_panels + j->unit - 1) / j->unit;
   int64_t n_parts = n_units;
   if (j->copies) {
@@ -367,6 +346,7 @@ rush_status block_conv(call_ctx *cx, const block_step *s)
            s->dilation[1] == 1;
   j.copies = j.kr->copy_terms && shares && !j.rows;
   j.mr = j.rows ? ROW_PIXELS : j.kr->mr;
+  j.at_once = j.rows ? 2 : 1;
   cut_pixels(&j);
   cut_panels(&j);
   const int64_t macs =

@@ -42,18 +42,17 @@ typedef struct gemm_tile {
   float lo, hi;
 } gemm_tile;
 
-/* Terms of a tile for blocks of channels that are to be copied.  There are n (<= TERM_ROWS) pixels,
- * at a + at[i].  Term k, of n_taps for each channel, is at a_off[k] from its pixel, and so are
- * those of the channels behind it in a block.  Row r's pixel is number r; where the pixels and
- * n_cols taps are neighbours, it is number r + tap % n_cols.  Terms [k0, k1) go to to[k - k0][row],
- * of six rows at most; what lies behind them, and two floats before `to`, are overwritten. */
+/* Terms [k0, k1) of a tile for blocks of channels, to be copied to to[k - k0][row].  The tile is of
+ * n (<= TERM_ROWS) pixels, at a + at[row].  Term k, of n_taps for each channel, is at a_off[k] from
+ * its pixel, and so are those of the channels behind it in a block.  What lies behind the last row
+ * is overwritten. */
 #define TERM_ROWS 8
 #define ROW_PIXELS 3
 typedef struct gemm_terms {
   const float *a;
   const int64_t *at, *a_off;
   int n;
-  int64_t n_taps, n_cols, k0, k1;
+  int64_t n_taps, k0, k1;
   float *to;
 } gemm_terms;
 
